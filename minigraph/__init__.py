@@ -1,0 +1,39 @@
+"""minigraph: a graph compiler small enough to read in an evening, and right to the bit.
+
+>>> import minigraph as mg, numpy as np
+>>> g = mg.trace(lambda x: np.tanh(x * 1.0) + (2.0 + 3.0), mg.spec("f32[8]"))
+>>> mg.optimize(g).graph
+"""
+
+from __future__ import annotations
+
+import importlib
+
+from .errors import GraphError, MinigraphError, ParseError, PassError, RuleLoop, RunError, TraceError
+from .ir import Builder, Graph, Node, defs, users
+from .pipeline import Optimized, optimize
+from .run_numpy import compile, run, stats
+from .text import node_line, parse, print_diff, print_graph
+from .types import Const, Type, parse_type, same_bits
+from .verify import problems, verify
+
+__version__ = "0.1.0"
+
+# What needs more than NumPy, or is not needed by most programs, is imported when it is first asked for.
+LAZY = {
+    "trace": "trace", "spec": "trace", "update_slice": "trace", "random": "trace", "random_like": "trace",
+    "print_value": "trace", "assert_close": "trace", "assert_finite": "trace",
+    "draw": "draw", "draw_diff": "draw", "draw_history": "draw", "steps": "draw",
+    "to_networkx": "view", "from_networkx": "view",
+    "load": "files", "save": "files",
+}  # fmt: skip
+
+
+def __getattr__(name: str):
+    if name not in LAZY:
+        raise AttributeError(f"module 'minigraph' has no attribute '{name}'")
+    return getattr(importlib.import_module(f".{LAZY[name]}", __name__), name)
+
+
+def __dir__():
+    return sorted({*globals(), *LAZY})

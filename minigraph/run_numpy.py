@@ -1,0 +1,224 @@
+"""The NumPy executor: one call a node. Its results are the reference for everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from .errors import MinigraphError, RunError, nearest
+from .ir import Graph, Node, defs
+from .ops import OPS, Kind
+from .text import node_line
+from .types import DTYPES
+from .verify import verify
+
+VIEWS = {"reshape", "transpose", "broadcast_to", "slice"}  # NumPy may answer these without moving a byte
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What a run costs, counted from the graph: launches (NumPy calls that compute or copy), bytes and flops."""
+
+    nodes: int
+    launches: int
+    bytes_read: int
+    bytes_written: int
+    flops: int
+
+
+def stats(graph: Graph) -> Stats:
+    """Count. A view (reshape, transpose, broadcast_to, slice) launches nothing and moves nothing here."""
+    types = {node.name: node.type for node in graph.nodes}
+    launches = read = written = flops = 0
+    for node in graph.nodes:
+        if OPS[node.op].kind in (Kind.INPUT, Kind.CONST) or node.op in VIEWS:
+            continue
+        operands = tuple(types[name] for name in node.inputs)
+        launches += 1
+        read += sum(type.nbytes for type in operands)
+        written += node.type.nbytes
+        flops += OPS[node.op].flops(operands, node.value, node.type)
+    return Stats(len(graph.nodes), launches, read, written, flops)
+
+
+def run(graph: Graph, /, seed: int = 0, **inputs) -> dict[str, np.ndarray]:
+    """Run once: ``run(graph, x=array)["y"]``. See ``compile``."""
+    return compile(graph)(seed=seed, **inputs)
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One call: ``slots[out] = call(*[slots[i] for i in args])``, then the slots in ``frees`` are dropped."""
+
+    call: Callable
+    args: tuple[int, ...]
+    out: int
+    frees: tuple[int, ...]
+    node: Node
+
+
+class Executable:
+    """A graph bound to slots. Call it with the inputs by name; it gives the outputs by public name.
+
+    Inputs are arrays of exactly the graph's dtypes and shapes. Outputs share no memory with the inputs, the
+    constants or one another, except that a donated input may come back as the output that updates it.
+    """
+
+    def __init__(self, graph: Graph, donate: Iterable[str] = ()):
+        verify(graph)
+        self.graph = graph
+        self.donate = frozenset(donate)
+        self.inputs = {node.name: node.type for node in graph.inputs}
+        for name in self.donate:
+            if name not in self.inputs:
+                raise RunError(f"cannot donate '{name}': it is not an input. " + nearest(name, self.inputs))
+        slot = {node.name: index for index, node in enumerate(graph.nodes)}
+        self.start: list = [None] * len(slot)  # constants are put in place once
+        self.input_slots = [slot[name] for name in self.inputs]
+        self.outputs = [(public, slot[value]) for public, value in graph.outputs]
+        self.borrowed = find_borrowed(graph, self.donate)
+        self.in_place = find_in_place(graph, self.donate)
+        self.code = self.bind(slot)
+
+    def bind(self, slot: dict[str, int]) -> list[Instruction]:
+        last_use = {name: node.name for node in self.graph.nodes for name in node.inputs}
+        kept = {value for _, value in self.graph.outputs}
+        code = []
+        for node in self.graph.nodes:
+            kind = OPS[node.op].kind
+            if kind is Kind.CONST:
+                self.start[slot[node.name]] = node.value.array
+            if kind in (Kind.CONST, Kind.INPUT):
+                continue
+            args = tuple([slot[name] for name in node.inputs])
+            frees = tuple([slot[name] for name in dict.fromkeys(node.inputs)
+                           if last_use[name] == node.name and name not in kept])
+            if node.name not in last_use and node.name not in kept:
+                frees += (slot[node.name],)  # nobody reads it
+            code.append(Instruction(bind_call(node, node.name in self.in_place), args, slot[node.name], frees, node))
+        return code
+
+    def __call__(self, *, seed: int = 0, **inputs) -> dict[str, np.ndarray]:
+        slots = list(self.start)
+        for index, array in zip(self.input_slots, self.check_inputs(inputs)):
+            slots[index] = array
+        with np.errstate(all="ignore"):
+            for instruction in self.code:
+                arrays = [slots[i] for i in instruction.args]
+                if instruction.node.op == "random":
+                    arrays = [seed]
+                try:
+                    slots[instruction.out] = instruction.call(*arrays)
+                except MinigraphError:
+                    raise
+                except (ValueError, IndexError, ZeroDivisionError, OverflowError, MemoryError) as error:
+                    raise describe(error, instruction.node) from error
+                for index in instruction.frees:
+                    slots[index] = None
+        return self.owned(slots)
+
+    def check_inputs(self, inputs: dict) -> list[np.ndarray]:
+        """The arrays in the graph's order; RunError for one that is missing, unknown or of another type."""
+        for name in inputs:
+            if name not in self.inputs:
+                raise RunError(f"'{name}' is not an input of {self.graph.name}; its inputs are"
+                               f" {', '.join(self.inputs) or 'none'}. {nearest(name, self.inputs)}".strip())
+        arrays = []
+        for name, type in self.inputs.items():
+            if name not in inputs:
+                raise RunError(f"input '{name}' ({type}) is missing")
+            array = np.asarray(inputs[name])
+            if array.dtype != DTYPES[type.dtype] or array.shape != type.shape:
+                raise RunError(f"input '{name}' is {type}, but an array {array.dtype}{list(array.shape)} was given.")
+            if name in self.donate and not array.flags.writeable:
+                raise RunError(f"input '{name}' is donated, so it is written to, but the array is read-only")
+            arrays.append(array)
+        if self.donate and len({id(array) for array in arrays}) < len(arrays):
+            raise RunError("one array is given as two inputs, and inputs are donated: writing to one would change both")
+        return arrays
+
+    def owned(self, slots: list) -> dict[str, np.ndarray]:
+        """The outputs, each with memory of its own."""
+        result = {}
+        for (public, index), borrowed in zip(self.outputs, self.borrowed):
+            array = np.asarray(slots[index])
+            result[public] = array.copy() if borrowed else array
+        return result
+
+
+def compile(graph: Graph, donate: Iterable[str] = ()) -> Executable:
+    """Verify and bind a graph for repeated runs.
+
+    ``donate`` names inputs that the caller gives away: where ``update_slice`` writes to one that nobody reads
+    later, it writes in place (a KV cache must not be copied for every token).
+    """
+    return Executable(graph, donate)
+
+
+def bind_call(node: Node, in_place: bool) -> Callable:
+    function = OPS[node.op].numpy
+    if in_place:
+        return lambda x, update, start: function(x, update, start, node.value.axis, out=x)
+    return partial(function, **dict(node.value)) if node.value else function
+
+
+def memory_roots(graph: Graph) -> dict[str, str]:
+    """Value -> the value whose memory it may share: a view shares its operand's, anything else has its own."""
+    root: dict[str, str] = {}
+    for node in graph.nodes:
+        root[node.name] = root[node.inputs[0]] if node.op in VIEWS else node.name
+    return root
+
+
+def find_borrowed(graph: Graph, donate: frozenset[str]) -> list[bool]:
+    """For each output: must it be copied, because its memory is not its own?
+
+    It is not for a view, a constant, an input that the caller keeps, or a value that is an output already.
+    """
+    root, nodes, seen, borrowed = memory_roots(graph), defs(graph), set(), []
+    for _, value in graph.outputs:
+        source = nodes[root[value]]
+        foreign = source.op == "const" or (source.op == "input" and value not in donate)
+        borrowed.append(foreign or root[value] != value or value in seen)
+        seen.add(value)
+    return borrowed
+
+
+def find_in_place(graph: Graph, donate: frozenset[str]) -> frozenset[str]:
+    """The update_slices that may write into their operand: donated memory that nobody reads afterwards.
+
+    A view shares the memory of what it views, so its readers count as readers of that. The result of an update
+    in place is donated memory again.
+    """
+    if not donate:
+        return frozenset()
+    root = memory_roots(graph)
+    last_read: dict[str, int] = {}
+    for index, node in enumerate(graph.nodes):
+        for name in node.inputs:
+            last_read[root[name]] = index
+    for _, value in graph.outputs:
+        last_read[root[value]] = len(graph.nodes)
+    ours, found = set(donate), set()
+    for index, node in enumerate(graph.nodes):
+        if node.op != "update_slice" or node.inputs[0] not in ours or last_read[node.inputs[0]] != index:
+            continue
+        if root[node.inputs[1]] != node.inputs[0]:  # the update itself must not be a part of what it overwrites
+            ours.add(node.name)
+            found.add(node.name)
+    return frozenset(found)
+
+
+def describe(error: Exception, node: Node) -> RunError:
+    """NumPy's complaint, with the node and the source line that it is about."""
+    where = f" ({', '.join(node.origin[-1:])})" if node.origin else ""
+    kind = IndexRunError if isinstance(error, IndexError) else RunError
+    return kind(f"{error}{where}\n    {node_line(node)}")
+
+
+class IndexRunError(RunError, IndexError):
+    """A run-time index is out of range: an error, never clamped."""
+
