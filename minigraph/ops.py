@@ -6,6 +6,7 @@ add one line to ``ROWS``; the tests then attack every claim that the line makes.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -55,7 +56,7 @@ class Attrs(tuple):
         return (), dict(self)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # a row is itself: hashing one must be quick
 class Op:
     """One row. ``numpy(*arrays, **attrs)`` is the meaning; ``infer(types, attrs)`` its type rule."""
 
@@ -110,7 +111,7 @@ def need_domain(type: Type, domains: tuple[str, ...]) -> None:
 
 
 def same_dtype(types: tuple[Type, ...]) -> str:
-    if any(type[0] != types[0][0] for type in types):  # by index: this is the verifier's innermost line
+    if any(type.dtype != types[0].dtype for type in types):
         raise GraphError(f"operands have different dtypes: {', '.join(map(str, types))}",
                          hint="casts are explicit: insert a cast")
     return types[0].dtype
@@ -652,6 +653,7 @@ def make_attrs(op: Op, given: dict) -> Attrs | None:
     return Attrs(**items)
 
 
+@functools.lru_cache(maxsize=8192)  # graphs repeat themselves
 def infer(op: Op, types: tuple[Type, ...], attrs: Attrs | None) -> Type:
     """The type of ``op`` on operands of these types; raises GraphError with the rule that they break."""
     least, most = op.arity

@@ -65,7 +65,7 @@ def rebuild(graph: Graph, visit: Callable[[Node, Env], Rewrite | None]) -> Resul
         if alias:
             inputs = tuple([alias.get(name, name) for name in node.inputs])
             if inputs != node.inputs:
-                node = replace(node, inputs=inputs)
+                node = Node(node.name, node.op, inputs, node.value, node.type, node.origin)
         pending = [node]
         while pending:
             current = pending.pop()

@@ -19,6 +19,7 @@ import functools
 import json
 import re
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -108,12 +109,31 @@ END = re.compile(r"\r?(?:#[ \t]*([^\n]*?)[ \t\r]*)?(?:\n|$)")
 TOKEN = re.compile(rf'({N}|->|[-+]?[0-9][\w.+-]*|"(?:[^"\\\n]|\\.)*"|[^\s\w]|\w+)', re.ASCII)
 NUMBER = re.compile(r"[ \t]*(-?(?:[0-9][0-9.]*(?:[eE][-+]?[0-9]+)?|inf|nan(?::0x[0-9a-f]+)?)|true|false"
                     r"|@[0-9a-f]{32})[ \t]*")  # fmt: skip
+# a whole node at once, made of the same pieces; where it does not match, the pieces say what is wrong
+NODE = re.compile(rf"{HEAD.pattern}{ARGS.pattern}(?:{TYPE.pattern})?(?=[#\r\n]|$)", re.ASCII)
+CONST = re.compile(rf"{HEAD.pattern}{NUMBER.pattern}\)[ \t]*(?:{TYPE.pattern})?(?=[#\r\n]|$)", re.ASCII)
+WHOLE = re.compile(r"-?[0-9]+")
 LIST = re.compile(r"[ \t]*([\[\],])[ \t]*")
 
 
 def parse(text: str, constants: Mapping[str, Const] | None = None, file: str = "<text>") -> Graph:
     """Read a graph. ``constants``: digest -> Const for large constants. Raises ParseError with file:line:column."""
     return Parser(text, constants or {}, file).graph()
+
+
+class Line(NamedTuple):
+    """A node as it is written: texts and their positions, not yet judged."""
+
+    name: str
+    op: str
+    at_op: int
+    args: str | None  # operands, separated by commas
+    at_args: int
+    attrs: dict
+    literal: tuple | None  # a constant's shape and its elements' texts
+    type: str | None
+    at_type: int
+    end: int
 
 
 class Parser:
@@ -240,7 +260,40 @@ class Parser:
 
     def node(self) -> None:
         start = self.pos
-        match = HEAD.match(self.text, start)
+        line = self.whole_node() or self.pieces()
+        given = self.at(line.at_type, parse_type, line.type) if line.type else None
+        inputs: tuple[str, ...] = ()
+        if line.literal is not None:
+            value = self.at(line.at_args, self.constant, *line.literal, given)
+            type = value.type
+        else:
+            facts = self.at(line.at_op, row, line.op)
+            inputs = self.operands(line)
+            value = self.at(line.at_op, make_attrs, facts, line.attrs) if facts.attrs or line.attrs else None
+            type = self.at(line.at_op, infer, facts, tuple([self.nodes[name].type for name in inputs]), value)
+        if given is not None and given != type:
+            raise self.error(f"{line.op} gives {type}, not {given}", "leave the type out, or mend it", line.at_type)
+        self.pos = line.end
+        match = END.match(self.text, self.pos)
+        if not match:
+            raise self.error(f"expected the end of the line, found {self.peek()!r}")
+        origin = tuple(match[1].split(", ")) if match[1] else ()
+        self.define(Node(line.name, line.op, inputs, value, type, origin), start)
+        self.pos = match.end()
+
+    def whole_node(self) -> Line | None:
+        """A node without attributes, or with one number as a constant: most lines are."""
+        if (match := NODE.match(self.text, self.pos)) and match[2] != "const":
+            name, op, args, type = match.groups()
+            return Line(name, op, match.start(2), args, match.start(3), {}, None, type, match.start(4), match.end())
+        if (match := CONST.match(self.text, self.pos)) and match[2] == "const":
+            name, op, number, type = match.groups()
+            return Line(name, op, match.start(2), None, match.start(3), {}, ((), (number,)), type, match.start(4),
+                        match.end())
+        return None
+
+    def pieces(self) -> Line:
+        match = HEAD.match(self.text, self.pos)
         if not match:
             self.name("a node, as in y = add(a, b), or return")
             self.expect("=")
@@ -248,27 +301,26 @@ class Parser:
             self.expect("(")
             raise self.error("a node is written on one line")
         name, op = match.groups()
-        self.pos = match.end()
-        facts = self.at(match.start(2), row, op)
-        if op == "input":
-            raise self.error("inputs are listed in the graph's header", pos=match.start(2))
+        self.pos = at_args = match.end()
+        args, attrs, literal = None, {}, None
         if op == "const":
-            value, inputs, type = self.constant()
+            literal = self.literal()
+            self.expect(")")
+        elif op == "input":
+            raise self.error("inputs are listed in the graph's header", pos=match.start(2))
         else:
-            inputs = self.operands(name)
-            value = self.at(self.pos, make_attrs, facts, self.attrs() if self.text.startswith("{", self.pos) else {})
-            type = self.at(match.start(2), infer, facts, tuple([self.nodes[i].type for i in inputs]), value)
-            given = self.type()
-            if given is not None and given != type:
-                raise self.error(f"{op} gives {type}, not {given}", "leave the type out, or mend it")
-        match = END.match(self.text, self.pos)
-        if not match:
-            raise self.error(f"expected the end of the line, found {self.peek()!r}")
-        self.pos = match.end()
-        origin = tuple(match[1].split(", ")) if match[1] else ()
-        self.define(Node(name, op, inputs, value, type, origin), start)
+            args = self.arguments()
+            if self.text.startswith("{", self.pos):
+                attrs = self.attrs()
+        self.blank()
+        type = TYPE.match(self.text, self.pos)
+        if not type and self.text.startswith(":", self.pos):
+            raise self.error("expected a type after ':'", "like f32[8,4] or f32[]")
+        end = type.end() if type else self.pos
+        return Line(name, op, match.start(2), args, at_args, attrs, literal, type and type[1],
+                    type.start(1) if type else 0, end)
 
-    def operands(self, name: str) -> tuple[str, ...]:
+    def arguments(self) -> str | None:
         match = ARGS.match(self.text, self.pos)
         if not match:
             while self.peek() != ")":
@@ -276,12 +328,20 @@ class Parser:
                 if self.peek() != ")":
                     self.expect(",")
             raise self.error("a node is written on one line")
-        inputs = tuple(match[1].replace(" ", "").replace("\t", "").split(",")) if match[1] else ()
+        self.pos = match.end()
+        return match[1]
+
+    def operands(self, line: Line) -> tuple[str, ...]:
+        inputs = tuple(line.args.replace(" ", "").replace("\t", "").split(",")) if line.args else ()
         for value in inputs:
             if value not in self.nodes:
-                raise self.undefined(name, value)
-        self.pos = match.end()
+                self.pos = line.at_args
+                raise self.undefined(line.name, value)
         return inputs
+
+    def blank(self) -> None:
+        while self.text[self.pos:self.pos + 1] in (" ", "\t"):
+            self.pos += 1
 
     def undefined(self, name: str, value: str) -> ParseError:
         """A sentence for a use without a definition: a cycle, the wrong order, or a slip of the pen."""
@@ -304,16 +364,6 @@ class Parser:
                     stack.append((read, (*trail, read)))
         return self.error(f"'{value}' is used before it is defined", "list each node after its operands", pos)
 
-    def type(self) -> Type | None:
-        match = TYPE.match(self.text, self.pos)
-        if not match:
-            if self.text.startswith(":", self.pos):
-                raise self.error("expected a type after ':'", "like f32[8,4] or f32[]")
-            return None
-        type = self.at(match.start(1), parse_type, match[1])
-        self.pos = match.end()
-        return type
-
     def attrs(self) -> dict:
         """``{axis=[1], keepdims=true, dtype=f64, label="loss"}``"""
         self.expect("{")
@@ -327,8 +377,6 @@ class Parser:
             if self.peek() != "}":
                 self.expect(",")
         self.expect("}")
-        while self.text[self.pos:self.pos + 1] in (" ", "\t"):
-            self.pos += 1
         return items
 
     def attr_value(self):
@@ -363,35 +411,23 @@ class Parser:
 
     # -- constants
 
-    def constant(self) -> tuple[Const, tuple, Type]:
-        start = self.pos
-        value, shape, elements = self.literal()
-        if not self.text.startswith(")", self.pos):
-            raise self.error("expected ')' after the constant's value")
-        self.pos += 1
-        while self.text[self.pos:self.pos + 1] in (" ", "\t"):
-            self.pos += 1
-        type = self.type()
-        if isinstance(value, str) and value.startswith("@"):
-            const = self.constants.get(value[1:])
-            if const is None:
-                raise self.error(f"the constant {value} is not in the side table",
-                                 "load the .mg file beside its .npz, or pass constants=", start)
-            if type not in (None, const.type):
-                raise self.error(f"the constant is {const.type}, not {type}")
-        else:
-            first = next(iter(elements), "0.0")
-            type = type or Type("bool" if first in WORDS - {"inf", "nan"} else
-                                "i64" if re.fullmatch("-?[0-9]+", first) else "f32", shape)
-            const = self.at(start, make_const, type, shape, tuple(elements))
-        return const, (), const.type
+    def constant(self, shape: tuple[int, ...], elements: tuple[str, ...], type: Type | None) -> Const:
+        first = elements[0] if elements else "0.0"
+        if first.startswith("@"):
+            if first[1:] not in self.constants:
+                raise GraphError(f"the constant {first} is not in the side table",
+                                 hint="load the .mg file beside its .npz, or pass constants=")
+            return self.constants[first[1:]]
+        if type is None:
+            type = Type("bool" if first in ("true", "false") else "i64" if WHOLE.fullmatch(first) else "f32", shape)
+        return make_const(type, shape, elements)
 
-    def literal(self):
-        """A number, ``@digest`` or a nested list: (its text or None, its shape, the elements' texts)."""
+    def literal(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
+        """A number, ``@digest`` or a nested list: its shape and the elements' texts."""
         match = NUMBER.match(self.text, self.pos)
         if match:
             self.pos = match.end()
-            return match[1], (), [match[1]]
+            return (), (match[1],)
         if not self.text.startswith("[", self.pos):
             raise self.error("expected a number, true, false, a list or @digest")
         # a stack of counts, not recursion: brackets may be nested to any depth in hostile text
@@ -431,7 +467,7 @@ class Parser:
         deepest = max(shape)
         if elements and (depth_of_leaf != deepest or len(shape) != deepest):
             raise self.error("the lists of a constant have different depths")
-        return None, tuple(shape[depth] for depth in sorted(shape)), elements
+        return tuple(shape[depth] for depth in sorted(shape)), tuple(elements)
 
 
 def json_string(text: str) -> str:

@@ -27,15 +27,17 @@ def simplify(graph: Graph, fast: Iterable[str] = (), rules: Iterable[Rule] = RUL
     does not is a RuleLoop. Raises GraphError for an unknown flag.
     """
     allowed = set(check_flags(fast))
-    by_root: dict[str, list[Compiled]] = {}
-    for rule in rules:
-        if allowed.issuperset(rule.flags):
-            compiled = compile_rule(rule)
-            by_root.setdefault(compiled.root, []).append(compiled)
+    usable = [compile_rule(rule) for rule in rules if allowed.issuperset(rule.flags)]
+    # most nodes fit no rule: what could fit follows from the operation and its operands' operations
+    candidates: dict[tuple, list[tuple[Compiled, Call]]] = {}
 
     def visit(node: Node, env: Env) -> Rewrite | None:
-        for compiled in by_root.get(node.op, ()):
-            rewrite = apply(compiled, node, env)
+        shape = (node.op, *[env.defs[name].op for name in node.inputs])
+        if shape not in candidates:
+            candidates[shape] = [(compiled, pattern) for compiled in usable for pattern in compiled.patterns
+                                 if could_match(pattern, shape)]
+        for compiled, pattern in candidates[shape]:
+            rewrite = apply(compiled, pattern, node, env)
             if rewrite is not None:
                 return rewrite
         return None
@@ -82,7 +84,6 @@ class Compiled(NamedTuple):
     """A rule with its pattern parsed: one alternative for each order of commuting operands."""
 
     rule: Rule
-    root: str
     patterns: tuple[Call, ...]
     result: Call | Hole | Literal
 
@@ -94,7 +95,7 @@ def compile_rule(rule: Rule) -> Compiled:
         raise GraphError(f"rule {rule.name}: the pattern '{rule.pattern}' is not an operation")
     if rule.when and rule.when not in PREDICATES:
         raise GraphError(f"rule {rule.name}: no predicate '{rule.when}'", hint=nearest(rule.when, PREDICATES))
-    return Compiled(rule, pattern.op, tuple(dict.fromkeys(orders(pattern))), result)
+    return Compiled(rule, tuple(dict.fromkeys(orders(pattern))), result)
 
 
 def parse_pattern(text: str) -> Call | Hole | Literal:
@@ -177,20 +178,25 @@ def literal_bytes(text: str, dtype: str) -> bytes | None:
         return None
 
 
-def apply(compiled: Compiled, node: Node, env: Env) -> Rewrite | None:
+def could_match(pattern: Call, shape: tuple[str, ...]) -> bool:
+    """Do the operation and its operands' operations allow the pattern at all?"""
+    op, *operands = shape
+    return op == pattern.op and len(operands) == len(pattern.args) and all(
+        part.op == found if isinstance(part, Call) else found == "const" or (isinstance(part, Hole) and not part.constant)
+        for part, found in zip(pattern.args, operands))
+
+
+def apply(compiled: Compiled, pattern: Call, node: Node, env: Env) -> Rewrite | None:
     """Rewrite ``node`` by the rule, or None where it does not fit."""
-    rule = compiled.rule
-    for pattern in compiled.patterns:
-        holes: dict[str, str] = {}
-        if match(pattern, node, env, holes) is not None or refusal(rule, node, holes, env):
-            continue
-        new = build(compiled, node, holes, env)
-        if new is None:
-            continue
-        if not isinstance(new, str):
-            check_weight(rule, pattern, new, node)
-        return Rewrite(rule.name, new, f"{rule.pattern} -> {rule.result}: {rule.why}")
-    return None
+    rule, holes = compiled.rule, {}
+    if match(pattern, node, env, holes) is not None or refusal(rule, node, holes, env):
+        return None
+    new = build(compiled, node, holes, env)
+    if new is None:
+        return None
+    if not isinstance(new, str):
+        check_weight(rule, pattern, new, node)
+    return Rewrite(rule.name, new, f"{rule.pattern} -> {rule.result}: {rule.why}")
 
 
 def refusal(rule: Rule, node: Node, holes: dict[str, str], env: Env) -> str:

@@ -1,0 +1,96 @@
+"""Benchmarks: ``minigraph bench passes`` and ``minigraph bench llm``. Ratios come from one run.
+
+Each benchmark is a function that returns rows (dicts) for a table. Times vary with the machine and its load, so
+nothing here is a test.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterable
+
+from .ir import Builder, Graph
+from .passes import cse, dce, fold, simplify
+from .text import parse, print_graph
+from .verify import verify
+
+Row = dict[str, object]
+
+
+def synthetic(size: int, seed: int = 0) -> Graph:
+    """A graph of ``size`` nodes to exercise every pass: 25 % constants, 15 % operations on constants alone, 20 %
+    duplicates of earlier operations, the rest fresh; about 70 % are dead once the passes are done."""
+    draw = random.Random(seed)
+    builder = Builder("synthetic")
+    builder.input("x", "f32[7]")
+    consts: list[str] = [builder.const(1.0, "f32")]
+    values, made = ["x"], [("neg", ("x",))]
+    # half of the code is never used: nothing downstream reads from the odd lane
+    lanes: list[list[str]] = [["x"], ["x"], ["x"]]
+    while len(builder.nodes) < size:
+        kind = draw.random()
+        if kind < 0.25:
+            consts.append(builder.const(draw.choice((0.5, 1.0, 2.0, draw.random())), "f32"))
+            continue
+        lane = lanes[draw.randrange(3)]
+        if kind < 0.40:
+            pair = (draw.choice(consts[-50:]), draw.choice(consts[-50:]))
+            consts.append(builder.emit(draw.choice(("add", "mul", "sub")), *pair))
+            continue
+        if kind < 0.60:
+            op, inputs = draw.choice(made[-200:])
+        else:
+            op = draw.choice(("add", "mul", "sub", "neg", "sin", "maximum"))
+            operands = (draw.choice(lane[-20:]), draw.choice(consts[-20:] if draw.random() < 0.3 else lane[-20:]))
+            inputs = operands[:1] if op in ("neg", "sin") else operands
+            made.append((op, inputs))
+        value = builder.emit(op, *inputs)
+        if kind >= 0.60:
+            lane.append(value)
+        values.append(value)
+    return builder.build({"y": lanes[0][-1]})
+
+
+def bench_passes(sizes: Iterable[int] = (1_000, 10_000, 100_000), repeat: int = 3) -> list[Row]:
+    """Seconds for parse, print, verify and each pass over the synthetic graph (best of ``repeat``), by size."""
+    rows = []
+    for size in sizes:
+        text = print_graph(synthetic(size))
+        rows.append(min((passes_once(size, text) for _ in range(repeat)), key=lambda row: row["all"]))
+    for row, smaller in zip(rows[1:], rows):
+        row["growth"] = round(row["all"] / smaller["all"], 1)
+    return rows
+
+
+def passes_once(size: int, text: str) -> Row:
+    row: Row = {"nodes": size}
+    gc.collect()
+    start_memory = peak_memory()
+
+    def timed(name: str, action: Callable):
+        start = time.perf_counter()
+        result = action()
+        row[name] = round(time.perf_counter() - start, 4)
+        return result
+
+    graph = timed("parse", lambda: parse(text))
+    timed("print", lambda: print_graph(graph))
+    timed("verify", lambda: verify(graph))
+    for one in (fold, simplify, cse, dce):
+        graph = timed(one.__name__, lambda: one(graph).graph)
+    row["passes"] = round(sum(row[one] for one in ("fold", "simplify", "cse", "dce")), 4)
+    row["all"] = round(row["passes"] + row["parse"] + row["print"] + row["verify"], 4)
+    row["left"] = len(graph)
+    row["MB"] = round((peak_memory() - start_memory) / 2**20)
+    return row
+
+
+def peak_memory() -> int:
+    """The highest resident memory of this process so far, in bytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
