@@ -94,3 +94,57 @@ def peak_memory() -> int:
     """The highest resident memory of this process so far, in bytes."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
+
+
+def bench_llm(tokens: int = 32, rounds: int = 3) -> list[Row]:
+    """SmolLM2 decode: the plain NumPy function against the optimized graph in the NumPy executor, interleaved.
+
+    Milliseconds a token (median), the ratio to plain NumPy in the same run, and whether the tokens agree. Set one
+    BLAS thread outside (OPENBLAS_NUM_THREADS=1). Raises ModelError where the model is missing.
+    """
+    from .models import chat, compiled, smollm2
+    from .pipeline import optimize
+
+    weights, tokenizer = chat.load()
+    prompt = tokenizer.chat("What does a compiler do? Answer in one sentence.")
+    start = time.perf_counter()
+    traced = compiled.decode_graph(weights)
+    trace_seconds = time.perf_counter() - start
+    optimized = optimize(traced)
+    pass_seconds = time.perf_counter() - start - trace_seconds
+    contenders = {
+        "plain NumPy": None,
+        "graph as traced": compiled.as_function(traced),
+        "graph optimized": compiled.as_function(optimized.graph),
+    }
+    times: dict[str, list[float]] = {name: [] for name in contenders}
+    answers: dict[str, list[int]] = {}
+    for _ in range(rounds):  # interleaved, so that a slow minute hits all of them
+        for name, decode in contenders.items():
+            function = decode or (lambda token, position, cache: smollm2.decode(weights, token, position, cache))
+
+            def timed(token, position, cache, function=function, spent=times[name]):
+                begin = time.perf_counter()
+                result = function(token, position, cache)
+                spent.append(time.perf_counter() - begin)
+                return result
+
+            answers[name] = list(chat.generate_ids(prompt, weights, (), tokens, None, timed))
+    base = statistics.median(times["plain NumPy"])
+    nodes = {"graph as traced": len(traced), "graph optimized": len(optimized.graph)}
+    return [
+        {
+            "decode": name,
+            "nodes": nodes.get(name, ""),
+            "ms/token": round(1000 * statistics.median(spent), 2),
+            "tokens/s": round(1 / statistics.median(spent), 1),
+            "ratio": round(statistics.median(spent) / base, 3),
+            "same tokens": answers[name] == answers["plain NumPy"],
+            "trace s": round(trace_seconds, 2) if decode else "",
+            "passes s": round(pass_seconds, 2) if name == "graph optimized" else "",
+        }
+        for (name, spent), decode in zip(times.items(), contenders.values())
+    ]
+
+
+BENCHES: dict[str, Callable[[], list[Row]]] = {"passes": bench_passes, "llm": bench_llm}
