@@ -68,8 +68,9 @@ def test_paths() -> list[str]:
 
 
 def lab(args: list[str]) -> int:
-    """Set up, then open JupyterLab at the first lesson."""
+    """Set up, copy the exercises to work/, then open JupyterLab at the first lesson."""
     environment.prepare()
+    copy_exercises()
     turn_off_news(VENV / "share" / "jupyter" / "lab" / "settings" / "overrides.json")
     command = [PYTHON, "-m", "jupyterlab", f"--ServerApp.root_dir={ROOT}"]
     first = min(ROOT.glob("notebooks/00*.ipynb"), default=None)
@@ -77,6 +78,31 @@ def lab(args: list[str]) -> int:
         command.append(f"--LabApp.default_url=/lab/tree/notebooks/{first.name}")
     sys.stdout.flush()
     return run([*command, *args])
+
+
+def start(args: list[str]) -> int:
+    """Copy the exercises to work/. A file that is there already is the learner's, and stays as it is."""
+    made = copy_exercises()
+    print(f"work/ has your exercises ({made} new)." if made else "work/ has your exercises; nothing was overwritten.")
+    return 0
+
+
+def copy_exercises() -> int:
+    """How many exercises were new in work/."""
+    work, made = ROOT / "work", 0
+    for source in sorted((ROOT / "exercises").glob("*.ipynb")):
+        target = work / source.name
+        if not target.exists():
+            work.mkdir(exist_ok=True)
+            shutil.copyfile(source, target)
+            made += 1
+    return made
+
+
+def build(args: list[str]) -> int:
+    """Make the notebooks, with the environment's Python."""
+    environment.prepare()
+    return run([PYTHON, "-m", "course.build", *args])
 
 
 def turn_off_news(settings: Path) -> None:

@@ -11,22 +11,21 @@ import importlib
 
 from .errors import GraphError, MinigraphError, ParseError, PassError, RuleLoop, RunError, TraceError
 from .ir import Builder, Graph, Node, defs, users
+from .draw import draw, draw_diff, draw_history, steps
+from .freeze import freeze
 from .pipeline import Optimized, optimize
 from .run_numpy import compile, run, stats
 from .text import node_line, parse, print_diff, print_graph
+from .trace import (
+    assert_close, assert_finite, print_value, random, random_like, spec, trace, update_slice,
+)  # fmt: skip
 from .types import Const, Type, parse_type, same_bits
 from .verify import problems, verify
 
 __version__ = "0.1.0"
 
 # What needs more than NumPy, or is not needed by most programs, is imported when it is first asked for.
-LAZY = {
-    "trace": "trace", "spec": "trace", "update_slice": "trace", "random": "trace", "random_like": "trace",
-    "print_value": "trace", "assert_close": "trace", "assert_finite": "trace",
-    "draw": "draw", "draw_diff": "draw", "draw_history": "draw", "steps": "draw",
-    "to_networkx": "view", "from_networkx": "view",
-    "load": "files", "save": "files",
-}  # fmt: skip
+LAZY = {"to_networkx": "view", "from_networkx": "view", "load": "files", "save": "files"}
 
 
 def __getattr__(name: str):

@@ -311,7 +311,8 @@ def infer_update_slice(types, attrs):
 
 def infer_random(types, attrs):
     need(attrs.dtype in ("f32", "f64"), f"random draws are f32 or f64, not {attrs.dtype}")
-    need(attrs.dist in DISTRIBUTIONS, f"unknown distribution '{attrs.dist}'", nearest(attrs.dist, DISTRIBUTIONS))
+    if attrs.dist not in DISTRIBUTIONS:
+        raise GraphError(f"unknown distribution '{attrs.dist}'", hint=nearest(attrs.dist, DISTRIBUTIONS))
     need(min(attrs.shape, default=0) >= 0, "a shape has no negative dimension")
     need(attrs.site >= 0, "a site is a number from 0 up")
     return Type(attrs.dtype, attrs.shape)
@@ -366,14 +367,27 @@ def erf(x):
 
 
 def cast(x, dtype):
-    return np.asarray(x).astype(DTYPES[dtype])
+    """As NumPy, except from float to integer, where NumPy leaves open what becomes of a number that does not fit."""
+    x, kind = np.asarray(x), DTYPES[dtype]
+    return float_to_int(x, kind) if x.dtype.kind == "f" and kind.kind in "iu" else x.astype(kind)
+
+
+def float_to_int(x, kind):
+    """Toward zero, clipped to the integer's range, NaN is 0.
+
+    In C what does not fit is undefined, and in NumPy it depends on strides: SIMD loops and plain ones differ.
+    """
+    info = np.iinfo(kind)
+    # the ends as floats: 2**31 is one, 2**31 - 1 in float32 is not; in float16 the largest ones are infinite
+    low, high = x.dtype.type(float(info.min)), x.dtype.type(float(info.max // 2 + 1)) * x.dtype.type(2)
+    fits = (x > low) & (x < high)
+    result = np.where(fits, x, 0).astype(kind)
+    return np.where(x >= high, kind.type(info.max), np.where(x <= low, kind.type(info.min), result))
 
 
 def quantize(x, scale, dtype):
     """round(x / scale), half to even, clipped to the integer's range; NaN becomes 0."""
-    limits = np.iinfo(DTYPES[dtype])
-    steps = np.clip(np.rint(np.asarray(x / scale, np.float64)), limits.min, limits.max)
-    return np.where(np.isnan(steps), 0, steps).astype(DTYPES[dtype])
+    return float_to_int(np.rint(np.asarray(x / scale, np.float64)), DTYPES[dtype])
 
 
 def dequantize(q, scale):
@@ -384,6 +398,12 @@ def reduce_with(ufunc):
     # dtype is given because NumPy would widen small integers; the tracer says so with a cast instead
     return lambda x, axis, keepdims: np.asarray(
         ufunc.reduce(x, axis=axis, keepdims=keepdims, dtype=x.dtype), x.dtype)
+
+
+def mean(x, axis, keepdims):
+    if x.size == 0:  # NumPy's mean of nothing is NaN too, but it warns
+        return np.asarray(np.add.reduce(x, axis=axis, keepdims=keepdims) / x.dtype.type(0))
+    return np.mean(x, axis=axis, keepdims=keepdims)
 
 
 def matmul(a, b, transpose_a=False, transpose_b=False):
@@ -405,13 +425,19 @@ def conv2d(x, w, stride, padding, groups):
 
 def slice_(x, start, stop, step):
     """Python's range on every axis; a stop below 0 with a negative step means down to the first element."""
+    return x[slice_index(start, stop, step)]
+
+
+@functools.lru_cache(maxsize=8192)
+def slice_index(start, stop, step) -> tuple[slice, ...]:
     steps = step or (1,) * len(start)
-    index = tuple(slice(a, b if b >= 0 else None, s) if len(range(a, b, s)) else slice(0, 0)
-                  for a, b, s in zip(start, stop, steps))
-    return x[index]
+    return tuple(slice(a, b if b >= 0 else None, s) if len(range(a, b, s)) else slice(0, 0)
+                 for a, b, s in zip(start, stop, steps))
 
 
 def pad(x, value, low, high):
+    if not low:  # np.pad refuses 0-d arrays
+        return np.array(x)
     return np.pad(x, tuple(zip(low, high)), constant_values=value)
 
 
@@ -567,7 +593,7 @@ ROWS = (
     # reductions; the float ones (sum mean prod cumsum) depend on the order of summation
     reduce_op("sum", reduce_with(np.add), empty_ok=True),
     reduce_op("prod", reduce_with(np.multiply), empty_ok=True),
-    reduce_op("mean", lambda x, axis, keepdims: np.mean(x, axis=axis, keepdims=keepdims), FLOAT, empty_ok=True),
+    reduce_op("mean", mean, FLOAT, empty_ok=True),
     reduce_op("max", reduce_with(np.maximum)),
     reduce_op("min", reduce_with(np.minimum)),
     reduce_op("any", reduce_with(np.logical_or), ("bool",), empty_ok=True),
@@ -584,8 +610,8 @@ ROWS = (
     Op("conv2d", Kind.CONTRACTION, (2, 2), infer_conv2d, conv2d, flops=conv2d_flops,
        attrs=(("stride", "ints", (1, 1)), ("padding", "ints", (0, 0, 0, 0)), ("groups", "int", 1))),
     # layout: they move elements and change none
-    layout_op("reshape", (1, 1), lambda x, shape: np.reshape(x, shape), infer_reshape, ("shape", "ints", REQUIRED)),
-    layout_op("transpose", (1, 1), lambda x, perm: np.transpose(x, perm), infer_transpose, ("perm", "ints", REQUIRED)),
+    layout_op("reshape", (1, 1), lambda x, shape: x.reshape(shape), infer_reshape, ("shape", "ints", REQUIRED)),
+    layout_op("transpose", (1, 1), lambda x, perm: x.transpose(perm), infer_transpose, ("perm", "ints", REQUIRED)),
     layout_op("broadcast_to", (1, 1), lambda x, shape: np.broadcast_to(x, shape), infer_broadcast_to,
               ("shape", "ints", REQUIRED)),
     layout_op("concat", (1, math.inf), lambda *xs, axis: np.concatenate(xs, axis), infer_concat,
@@ -640,15 +666,17 @@ def make_attrs(op: Op, given: dict) -> Attrs | None:
         return None
     known = [name for name, _, _ in op.attrs]
     for name in given:
-        need(name in known, f"{op.name} has no attribute '{name}'",
-             nearest(name, known) or (f"it has {', '.join(known)}" if known else "it has none"))
+        if name not in known:  # not need(): the hint takes longer than all the rest
+            raise GraphError(f"{op.name} has no attribute '{name}'",
+                             hint=nearest(name, known) or (f"it has {', '.join(known)}" if known else "it has none"))
     items = {}
     for name, kind, default in op.attrs:
         value = given.get(name, default)
         need(value is not REQUIRED, f"{op.name} needs the attribute '{name}'")
         is_one, canonical = KINDS[kind]
         need(is_one(value), f"{op.name}'s attribute '{name}' is {kind}, not {value!r}")
-        need(name != "dtype" or value in DTYPES, f"unknown dtype '{value}'", nearest(str(value), DTYPES))
+        if name == "dtype" and value not in DTYPES:
+            raise GraphError(f"unknown dtype '{value}'", hint=nearest(value, DTYPES))
         items[name] = canonical(value)
     return Attrs(**items)
 

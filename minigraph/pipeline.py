@@ -130,7 +130,14 @@ def unaccounted(before: Graph, result: Result) -> Iterable[GraphError]:
 
 def replacements(report: Iterable[Step]) -> dict[str, str]:
     """gone name -> the name that stands for it now, as far as the report knows."""
-    return {name: step.after for step in report for name in step.before if name != step.after}
+    moved: dict[str, str] = {}
+    for step in report:
+        for name in step.before:
+            if name == step.after:  # it survives: the step before named a helper of its new definition
+                moved.pop(name, None)
+            else:
+                moved[name] = step.after
+    return moved
 
 
 def follow(moved: dict[str, str], name: str) -> str:

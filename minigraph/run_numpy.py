@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,13 +46,12 @@ def stats(graph: Graph) -> Stats:
     return Stats(len(graph.nodes), launches, read, written, flops)
 
 
-def run(graph: Graph, /, seed: int = 0, **inputs) -> dict[str, np.ndarray]:
+def run(graph: Graph, inputs: Mapping[str, np.ndarray] | None = None, /, seed: int = 0, **named) -> dict[str, np.ndarray]:
     """Run once: ``run(graph, x=array)["y"]``. See ``compile``."""
-    return compile(graph)(seed=seed, **inputs)
+    return compile(graph)(inputs, seed=seed, **named)
 
 
-@dataclass(frozen=True, slots=True)
-class Instruction:
+class Instruction(NamedTuple):
     """One call: ``slots[out] = call(*[slots[i] for i in args])``, then the slots in ``frees`` are dropped."""
 
     call: Callable
@@ -62,6 +63,9 @@ class Instruction:
 
 class Executable:
     """A graph bound to slots. Call it with the inputs by name; it gives the outputs by public name.
+
+    ``executable(x=array)`` and ``executable({"x": array})`` are the same; the second way also serves an input that is
+    called ``seed``, which is the seed of the random draws.
 
     Inputs are arrays of exactly the graph's dtypes and shapes. Outputs share no memory with the inputs, the
     constants or one another, except that a donated input may come back as the output that updates it.
@@ -76,7 +80,7 @@ class Executable:
             if name not in self.inputs:
                 raise RunError(f"cannot donate '{name}': it is not an input. " + nearest(name, self.inputs))
         slot = {node.name: index for index, node in enumerate(graph.nodes)}
-        self.start: list = [None] * len(slot)  # constants are put in place once
+        self.start: list = [None] * (len(slot) + 1)  # constants are put in place once; the last slot is the seed's
         self.input_slots = [slot[name] for name in self.inputs]
         self.outputs = [(public, slot[value]) for public, value in graph.outputs]
         self.borrowed = find_borrowed(graph, self.donate)
@@ -93,7 +97,7 @@ class Executable:
                 self.start[slot[node.name]] = node.value.array
             if kind in (Kind.CONST, Kind.INPUT):
                 continue
-            args = tuple([slot[name] for name in node.inputs])
+            args = (len(slot),) if kind is Kind.RANDOM else tuple([slot[name] for name in node.inputs])
             frees = tuple([slot[name] for name in dict.fromkeys(node.inputs)
                            if last_use[name] == node.name and name not in kept])
             if node.name not in last_use and node.name not in kept:
@@ -101,23 +105,21 @@ class Executable:
             code.append(Instruction(bind_call(node, node.name in self.in_place), args, slot[node.name], frees, node))
         return code
 
-    def __call__(self, *, seed: int = 0, **inputs) -> dict[str, np.ndarray]:
+    def __call__(self, inputs: Mapping[str, np.ndarray] | None = None, /, *, seed: int = 0, **named):
         slots = list(self.start)
-        for index, array in zip(self.input_slots, self.check_inputs(inputs)):
+        for index, array in zip(self.input_slots, self.check_inputs({**(inputs or {}), **named})):
             slots[index] = array
+        slots[-1] = seed
         with np.errstate(all="ignore"):
-            for instruction in self.code:
-                arrays = [slots[i] for i in instruction.args]
-                if instruction.node.op == "random":
-                    arrays = [seed]
-                try:
-                    slots[instruction.out] = instruction.call(*arrays)
-                except MinigraphError:
-                    raise
-                except (ValueError, IndexError, ZeroDivisionError, OverflowError, MemoryError) as error:
-                    raise describe(error, instruction.node) from error
-                for index in instruction.frees:
-                    slots[index] = None
+            try:
+                for call, args, out, frees, node in self.code:
+                    slots[out] = call(*[slots[i] for i in args])
+                    for index in frees:
+                        slots[index] = None
+            except MinigraphError:
+                raise
+            except (ValueError, IndexError, ZeroDivisionError, OverflowError, MemoryError) as error:
+                raise describe(error, node) from error
         return self.owned(slots)
 
     def check_inputs(self, inputs: dict) -> list[np.ndarray]:
@@ -136,8 +138,11 @@ class Executable:
             if name in self.donate and not array.flags.writeable:
                 raise RunError(f"input '{name}' is donated, so it is written to, but the array is read-only")
             arrays.append(array)
-        if self.donate and len({id(array) for array in arrays}) < len(arrays):
-            raise RunError("one array is given as two inputs, and inputs are donated: writing to one would change both")
+        if self.donate:
+            given = Counter(map(id, arrays))
+            for name, array in zip(self.inputs, arrays):
+                if name in self.donate and given[id(array)] > 1:
+                    raise RunError(f"input '{name}' is donated, and the same array is given as another input, too")
         return arrays
 
     def owned(self, slots: list) -> dict[str, np.ndarray]:
@@ -222,3 +227,20 @@ def describe(error: Exception, node: Node) -> RunError:
 class IndexRunError(RunError, IndexError):
     """A run-time index is out of range: an error, never clamped."""
 
+
+
+def peak_bytes(graph: Graph) -> int:
+    """The most bytes that live at one time while the graph runs, constants and inputs included; a view adds none."""
+    root = memory_roots(graph)
+    last = {root[name]: index for index, node in enumerate(graph.nodes) for name in node.inputs}
+    for _, value in graph.outputs:
+        last[root[value]] = len(graph.nodes)
+    ends: dict[int, list[int]] = {}
+    live = peak = sum(node.type.nbytes for node in graph.nodes if node.op in ("const", "input"))
+    for index, node in enumerate(graph.nodes):
+        if node.op not in ("const", "input") and root[node.name] == node.name:
+            live += node.type.nbytes
+            ends.setdefault(last.get(node.name, index), []).append(node.type.nbytes)
+        peak = max(peak, live)
+        live -= sum(ends.pop(index, ()))
+    return peak

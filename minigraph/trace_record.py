@@ -233,12 +233,18 @@ def is_frozen(array) -> bool:
 
 
 def array_name(frame, array) -> str:
-    """The variable of the user's frame that holds the array, else ``c``."""
-    if frame is not None:
-        mentioned = ((name, frame.f_globals.get(name)) for name in frame.f_code.co_names)
-        for name, value in (*frame.f_locals.items(), *mentioned):
-            if (value is array or isinstance(value, np.ndarray) and value is array.base) and NAME.fullmatch(name):
-                return name
+    """What the user's code calls the array: a variable ``w`` or an attribute ``layer.w``, else ``c``."""
+    if frame is None:
+        return "c"
+    mentioned = frame.f_code.co_names  # the globals and attributes of this code
+    variables = {**frame.f_locals, **{name: frame.f_globals[name] for name in mentioned if name in frame.f_globals}}
+    candidates = list(variables.items())
+    for name, value in variables.items():
+        fields = getattr(value, "__dict__", {})
+        candidates += [(f"{name}.{field}", fields[field]) for field in mentioned if field in fields]
+    for name, value in candidates:
+        if (value is array or isinstance(value, np.ndarray) and value is array.base) and NAME.fullmatch(name):
+            return name
     return "c"
 
 

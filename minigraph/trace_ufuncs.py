@@ -112,16 +112,16 @@ COMPOSED = {
     np.fmin: fmin,
     np.fmod: fmod,
     np.divmod: lambda a, b: (a // b, a % b),
-    np.float_power: lambda a, b: np.power(a, b),
     np.heaviside: heaviside,
     np.deg2rad: scaled(lambda real: real(np.pi) / real(180)),
     np.radians: scaled(lambda real: real(np.pi) / real(180)),
     np.rad2deg: scaled(lambda real: real(180) / real(np.pi)),
     np.degrees: scaled(lambda real: real(180) / real(np.pi)),
     np.vecdot: lambda a, b: np.matmul(row_vector(a), column(b))[..., 0, 0],
-    np.matvec: lambda a, b: np.matmul(a, column(b))[..., 0],
-    np.vecmat: lambda a, b: np.matmul(row_vector(a), b)[..., 0, :],
 }
+if hasattr(np, "matvec"):  # NumPy 2.2
+    COMPOSED[np.matvec] = lambda a, b: np.matmul(a, column(b))[..., 0]
+    COMPOSED[np.vecmat] = lambda a, b: np.matmul(row_vector(a), b)[..., 0, :]
 REDUCE = {np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min,
           np.logical_and: np.all, np.logical_or: np.any}  # fmt: skip
 KNOWN = {ufunc.__name__ for ufunc in (*ROWS, *COMPOSED)}
@@ -131,10 +131,10 @@ KNOWN = {ufunc.__name__ for ufunc in (*ROWS, *COMPOSED)}
 
 
 @functools.lru_cache(maxsize=4096)
-def loop_dtypes(ufunc, kinds: tuple, dtype) -> tuple:
+def loop_dtypes(ufunc, kinds: tuple, dtype=None, casting="same_kind") -> tuple:
     """The dtypes that NumPy would compute with, outputs last; raises TypeError as NumPy does."""
-    signature = None if dtype is None else (None,) * ufunc.nin + (dtype,) * ufunc.nout
-    return ufunc.resolve_dtypes(kinds + (None,) * ufunc.nout, signature=signature)
+    wanted = {} if dtype is None else {"signature": (None,) * ufunc.nin + (dtype,) * ufunc.nout}
+    return ufunc.resolve_dtypes(kinds + (None,) * ufunc.nout, casting=casting, **wanted)
 
 
 def is_weak(value) -> bool:
@@ -150,10 +150,8 @@ def fits(number: int, dtype: np.dtype) -> bool:
     return dtype.kind not in "iu" or np.iinfo(dtype).min <= number <= np.iinfo(dtype).max
 
 
-def operands(ufunc, args: tuple, dtype) -> list[Traced]:
+def operands(ufunc, args: list, dtypes: tuple) -> list[Traced]:
     """The operands as traced values of the loop's dtypes, with a ``cast`` wherever NumPy would convert."""
-    args = [arg if is_weak(arg) else lift(arg) for arg in args]
-    dtypes = loop_dtypes(ufunc, tuple(map(kind_of, args)), dtype)
     for arg, loop in zip(args, dtypes):
         if type(arg) is int and not fits(arg, loop):
             fail(f"Python integer {arg} out of bounds for {loop}",
@@ -161,16 +159,13 @@ def operands(ufunc, args: tuple, dtype) -> list[Traced]:
     return [lift(arg, loop) if is_weak(arg) else cast(arg, loop) for arg, loop in zip(args, dtypes)]
 
 
-def compare(ufunc, a, b):
+def compare(ufunc, args: list, dtypes: tuple):
     """Comparisons are exact across integer dtypes: NumPy neither wraps a Python int nor mixes signs through f64."""
-    for x, number in ((a, b), (b, a)):
-        if type(number) is int:
-            dtype = loop_dtypes(ufunc, (lift(x).dtype, int), None)[0]
-            if not fits(number, dtype):  # the answer is one and the same for all elements
-                zero = np.zeros((), dtype)
-                answer = ufunc(zero, number) if number is b else ufunc(number, zero)
-                return np.broadcast_to(lift(answer), x.shape)
-    a, b = operands(ufunc, (a, b), None)
+    if any(type(arg) is int and not fits(arg, loop) for arg, loop in zip(args, dtypes)):
+        # the answer is one and the same for all elements
+        answer = ufunc(*(arg if is_weak(arg) else np.zeros((), arg.dtype) for arg in args))
+        return np.broadcast_to(lift(answer), next(arg.shape for arg in args if not is_weak(arg)))
+    a, b = operands(ufunc, args, dtypes)
     if a.dtype == b.dtype:
         return emit(ROWS[ufunc], a, b)
     # i64 against u64: below zero the order is known, elsewhere u64 holds both
@@ -182,14 +177,16 @@ def compare(ufunc, a, b):
 # ---- calls -----------------------------------------------------------------------------------------------------------
 
 
-def call(ufunc, args: tuple, dtype=None):
+def call(ufunc, args: tuple, dtype=None, casting="same_kind"):
     """Record ``ufunc(*args)``."""
     if ufunc not in ROWS and ufunc not in COMPOSED:
         fail(f"np.{ufunc.__name__} is not known to the tracer", nearest(ufunc.__name__, KNOWN)
              or "build it from functions with a row in the op table: " + " ".join(OPS))
-    if ufunc in COMPARISONS and dtype is None:
-        return compare(ufunc, *args)
-    values = operands(ufunc, args, None if dtype is None else np.dtype(dtype))
+    args = [arg if is_weak(arg) else lift(arg) for arg in args]
+    dtypes = loop_dtypes(ufunc, tuple(map(kind_of, args)), None if dtype is None else np.dtype(dtype), casting)
+    if ufunc in COMPARISONS:
+        return compare(ufunc, args, dtypes)
+    values = operands(ufunc, args, dtypes)
     first = values[0].dtype
     if ufunc in SAME and (first == bool or first.kind in "iu" and ufunc is not np.absolute):
         return values[0]
@@ -217,11 +214,12 @@ def call_ufunc(ufunc, method: str, args: tuple, kwargs: dict):
     if kwargs.pop("where", True) is not True:
         fail(f"np.{ufunc.__name__}(..., where=) is not known to the tracer", "use np.where on the result")
     if method == "__call__":
-        for harmless in ("casting", "order", "subok"):
+        casting = kwargs.pop("casting", "same_kind")
+        for harmless in ("order", "subok"):
             kwargs.pop(harmless, None)
         if kwargs:
             fail(f"np.{ufunc.__name__} is called with {', '.join(kwargs)}, which the tracer does not know")
-        return call(ufunc, args, dtype)
+        return call(ufunc, args, dtype, casting)
     if method == "reduce" and ufunc in REDUCE:
         axis = args[1] if len(args) > 1 else kwargs.pop("axis", 0)
         kwargs |= {} if dtype is None else {"dtype": dtype}

@@ -59,7 +59,7 @@ EXACT = (
     Rule("sub-neg", "sub(x, neg(y))", "add(x, y)", NUMBER, why="two signs cancel"),
     Rule("mul-neg-neg", "mul(neg(x), neg(y))", "mul(x, y)", NUMBER, why="two signs cancel"),
     Rule("div-neg-neg", "div(neg(x), neg(y))", "div(x, y)", why="two signs cancel"),
-    Rule("abs-neg", "abs(neg(x))", "abs(x)", NUMBER, why="abs drops the sign"),
+    Rule("abs-neg", "abs(neg(x))", "abs(x)", ("float", "signed"), why="abs drops the sign"),
     # cheaper operations
     Rule("square", "pow(x, 2)", "mul(x, x)", NUMBER, when="scalar_exponent",
          why="NumPy squares by multiplying where the exponent is 0-d"),

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import GraphError, RuleLoop, nearest
 from ..ir import Graph, Node
-from ..ops import OPS, Attrs, infer, make_attrs, slice_ranges
+from ..ops import INT, OPS, Attrs, infer, make_attrs, slice_ranges
 from ..rebuild import Env, Result, Rewrite, rebuild
 from ..text import node_line, parse_element
 from ..types import DTYPES, Const, Type, splat
@@ -333,7 +333,11 @@ def whole_slice(node: Node, holes, env: Env) -> bool:
 
 def lossless(narrow: str, wide: str) -> bool:
     """Does every value of ``narrow`` have itself in ``wide``?"""
-    return np.can_cast(DTYPES[narrow], DTYPES[wide], "safe") and narrow != wide
+    a, b = DTYPES[narrow], DTYPES[wide]
+    if narrow == wide or not np.can_cast(a, b, "safe"):
+        return False
+    # can_cast calls i64 to f64 safe, but a float64 has 53 bits for a whole number
+    return b.kind != "f" or a.kind not in "iu" or np.iinfo(a).bits <= np.finfo(b).nmant + 1
 
 
 def lossless_round_trip(node: Node, holes, env: Env) -> bool:
@@ -342,7 +346,10 @@ def lossless_round_trip(node: Node, holes, env: Env) -> bool:
 
 
 def lossless_inner_cast(node: Node, holes, env: Env) -> bool:
-    return lossless(env.type(holes["x"]).dtype, env.type(node.inputs[0]).dtype)
+    x, middle, result = env.type(holes["x"]), env.type(node.inputs[0]), node.type
+    # from float to integer what does not fit is clipped, from integer to integer it wraps around
+    clips = x.domain in INT and middle.domain == "float" and result.domain in INT
+    return lossless(x.dtype, middle.dtype) and (not clips or lossless(x.dtype, result.dtype))
 
 
 PREDICATES = {predicate.__name__: predicate for predicate in (

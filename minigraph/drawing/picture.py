@@ -5,18 +5,17 @@ from __future__ import annotations
 import base64
 import html
 import re
-import struct
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from .dot import printable, render
-from .errors import MinigraphError
+from ..errors import MinigraphError
 
 SCALE = 1.2  # screen pixels for one of Graphviz's points
 WIDTH = 900  # pixels; a wider picture is scaled down
-DPI = 130  # of the PNG: 1.5 pixels for each one shown, so that it stays sharp
+SHARP = 1.25  # pixels of the PNG for each one shown; notebooks carry it, so not more
 SVG = "{http://www.w3.org/2000/svg}"
 TITLE = "{http://www.w3.org/1999/xlink}title"
 
@@ -36,13 +35,21 @@ class Picture:
 
     @cached_property
     def png(self) -> bytes:
-        return render(self.dot, "png", dpi=DPI)
+        width, _ = self.size
+        points = float(re.search(r' viewBox="\S+ \S+ (\S+) ', self.svg)[1])
+        return render(self.dot, "png", dpi=max(8, round(72 * SHARP * width / points)))
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height on the screen, in pixels."""
+        width, height = re.search(r' width="(\d+)" height="(\d+)"', self.svg).groups()
+        return int(width), int(height)
 
     @cached_property
     def html(self) -> str:
         """The drawing as one ``<img>``: nothing in it can clash with the page around it."""
         data = base64.b64encode(self.svg.encode()).decode()
-        width = re.search(r' width="(\d+)"', self.svg)[1]
+        width, _ = self.size
         return (f'<img src="data:image/svg+xml;base64,{data}" alt="{html.escape(printable(self.alt))}"'
                 f' width="{width}" style="max-width:100%;height:auto">')
 
@@ -56,7 +63,7 @@ class Picture:
         except MinigraphError as error:
             text = f"<p>{html.escape(printable(self.alt))}</p><p>Not drawn: {html.escape(str(error))}</p>"
             return {"text/plain": self.alt, "text/html": text}, {}
-        width, height = screen_size(*(pixels * 72 / DPI for pixels in struct.unpack(">II", png[16:24])))
+        width, height = self.size
         data = {"image/svg+xml": svg, "image/png": base64.b64encode(png).decode(), "text/plain": self.alt}
         return data, {"image/png": {"alt": self.alt, "width": width, "height": height},
                       "image/svg+xml": {"alt": self.alt}}

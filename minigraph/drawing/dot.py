@@ -17,17 +17,18 @@ from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
-from .errors import MinigraphError
+from ..errors import MinigraphError
 
 FONT = "Helvetica"  # graphviz-pure brings a font of the same widths
-INK, GREY, PALE = "#1a1a1a", "#595959", "#b3b3b3"
+SMALL, TINY = 10, 9  # points (whole ones: Graphviz drops the rest), beside the 14 of a title
+INK, DIM, GREY = "#1a1a1a", "#404040", "#595959"
 # Okabe and Ito's colours: told apart with every common colour blindness
 BLUE, SKY, GREEN, YELLOW = "#0072b2", "#56b4e9", "#009e73", "#f0e442"
 ORANGE, VERMILLION, PURPLE = "#e69f00", "#d55e00", "#cc79a7"
 
-GRAPH = dict(rankdir="TB", bgcolor="white", nodesep=0.22, ranksep=0.3, margin=0, pad=0.08,
+GRAPH = dict(rankdir="TB", bgcolor="white", nodesep=0.22, ranksep=0.26, margin=0, pad=0.08,
              labelloc="t", labeljust="l", fontname=FONT, fontsize=11, fontcolor=GREY)  # fmt: skip
-NODE = dict(fontname=FONT, fontsize=14, fontcolor=INK, style="filled", margin="0.09,0.04", height=0.3, width=0.3)
+NODE = dict(fontname=FONT, fontsize=14, fontcolor=INK, style="filled", height=0.3, width=0.3)
 EDGE = dict(fontname=FONT, fontsize=10, fontcolor=GREY, color=INK, arrowsize=0.65, penwidth=1.0)
 CLUSTER = dict(style="rounded", color=GREY, penwidth=1.2, margin=10, bgcolor="#f4f4f4",
                labeljust="l", fontname=FONT, fontsize=12, fontcolor=INK)  # fmt: skip
@@ -54,7 +55,7 @@ def escape(text) -> str:
     return html.escape(printable(text), quote=True)
 
 
-def font(text, size: float | None = None, color: str | None = None, tag: str = "") -> Html:
+def font(text, size: int | None = None, color: str | None = None, tag: str = "") -> Html:
     """``text`` escaped (unless it is Html already), in a size and colour; ``tag`` is B, I or S."""
     inner = text if isinstance(text, Html) else escape(text)
     inner = f"<{tag}>{inner}</{tag}>" if tag else inner

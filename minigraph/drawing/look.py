@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .dot import BLUE, GREEN, GREY, ORANGE, VERMILLION, Html, font, statement
-from .ir import Node
-from .ops import OPS, Attrs, Kind
-from .text import format_attrs, node_line
-from .types import INLINE, Const, format_element
+from .dot import BLUE, DIM, GREEN, GREY, SMALL, TINY, VERMILLION, Html, font, statement
+from ..ir import Node
+from ..ops import OPS, Attrs, Kind
+from ..text import format_attrs, node_line
+from ..types import INLINE, Const, format_element
 
-SMALL, TINY = 10.5, 9  # points, beside the 14 of the operation's name
+
 LONGEST = 26  # characters of a name or value before it is shortened
 
 
@@ -28,19 +28,20 @@ class Look:
     line: str
     style: str = "filled"
     penwidth: float = 1.2
+    margin: str = "0.09,0.04"  # inches between text and frame; some shapes bring room of their own
 
 
 LOOKS = {
-    Kind.INPUT: Look("ellipse", "#d9ebf7", BLUE),
+    Kind.INPUT: Look("ellipse", "#d9ebf7", BLUE, margin="0,0"),
     Kind.CONST: Look("note", "#fbf8d0", "#756f00"),
     Kind.ELEMENTWISE: Look("box", "#ffffff", "#333333", "filled,rounded"),
-    Kind.REDUCTION: Look("invtrapezium", "#fdeccb", "#8a5f00"),  # many come in, few go out
+    Kind.REDUCTION: Look("invhouse", "#fdeccb", "#8a5f00", margin="0,0"),  # many come in, few go out
     Kind.CONTRACTION: Look("box3d", "#cdeee2", "#00664b"),
-    Kind.LAYOUT: Look("cds", "#f6e3ee", "#8c3f6a"),  # elements move, none changes
-    Kind.RANDOM: Look("hexagon", "#dceff9", "#1f6f9f"),
-    Kind.EFFECT: Look("octagon", "#fae0cf", VERMILLION, penwidth=2),
+    Kind.LAYOUT: Look("component", "#f6e3ee", "#8c3f6a", margin="0.16,0.05"),  # elements move, none changes
+    Kind.RANDOM: Look("hexagon", "#dceff9", "#1f6f9f", margin="0,0"),
+    Kind.EFFECT: Look("octagon", "#fae0cf", VERMILLION, penwidth=2, margin="0,0"),
 }
-OUTPUT = Look("ellipse", "#ffffff", BLUE, penwidth=2.2)
+OUTPUT = Look("ellipse", "#ffffff", BLUE, penwidth=2.6, margin="0,0")
 UNKNOWN = Look("box", "#ffffff", VERMILLION, "filled,dashed", 2)
 ELLIPSIS = Look("box", "#f4f4f4", GREY, "filled,rounded,dashed")
 
@@ -110,6 +111,8 @@ def facts(node: Node) -> list[str]:
     """What is written small below: the name with the type, and the attributes that the type does not show."""
     of = "input" if node.op == "input" else shorten(node.name)
     lines = [f"{of} : {node.type}" if node.type is not None else of]
+    if node.op not in OPS:
+        lines.insert(0, "unknown operation")
     if isinstance(node.value, Attrs):
         seen = ("shape", "dtype") if node.type is not None else ()
         lines.append(format_attrs(node.op, Attrs(**{k: v for k, v in node.value if k not in seen})).strip(" {}"))
@@ -126,38 +129,51 @@ def wants_order(node: Node) -> bool:
     return len(set(node.inputs)) > 1 and not commutes
 
 
+def inline(node: Node) -> str:
+    """An input or constant as it is written into the node that reads it."""
+    return short_value(node.value) if node.op == "const" else shorten(node.name, 14)
+
+
 # ---- statements -----------------------------------------------------------------------------------------------
 
 
-def label(title: str, lines: Sequence[str] = (), strip: Sequence[str] = (), tag: str = "", gone: bool = False) -> Html:
+def label(title: str, lines: Sequence[str] = (), strip: Sequence[str] = (), tag: str = "") -> Html:
     """A tag, a strip of operands (each a place for an arrow to end), the title and small lines, one below the other."""
     span = f' COLSPAN="{len(strip)}"' if len(strip) > 1 else ""
     rows = []
     if strip:
-        cells = (f'<TD PORT="p{i}">{font(text, TINY, GREY)}</TD>' for i, text in enumerate(strip))
+        cells = (f'<TD PORT="p{i}">{font(text, TINY, DIM)}</TD>' for i, text in enumerate(strip))
         rows.append("".join(cells))
     if tag:
         rows.append(f"<TD{span}>{font(tag, SMALL, TAGS[tag][0], 'I')}</TD>")
-    bold = font(font(f" {title} ", tag="S") if gone else f" {title} ", tag="B")
-    rows.append(f"<TD{span}>{bold}</TD>")
-    rows += [f"<TD{span}>{font(text, SMALL, '#404040')}</TD>" for text in lines]
+    rows.append(f"<TD{span}>{font(f' {title} ', tag='B')}</TD>")
+    rows += [f"<TD{span}>{font(text, SMALL, DIM)}</TD>" for text in lines]
     inside = "".join(f"<TR>{row}</TR>" for row in rows)
     return Html(f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1">{inside}</TABLE>')
 
 
 def shape(id: str, look: Look, text: Html, tooltip: str, **attrs) -> str:
     """The statement for anything with a look."""
-    usual = dict(shape=look.shape, style=look.style, fillcolor=look.fill, color=look.line, penwidth=look.penwidth)
+    usual = dict(shape=look.shape, style=look.style, fillcolor=look.fill, color=look.line, penwidth=look.penwidth,
+                 margin=look.margin)
     return statement(id, label=text, tooltip=tooltip, **{**usual, **attrs})
 
 
-def box(id: str, node: Node, strip: Sequence[str] = (), tag: str = "", before: Node | None = None) -> str:
-    """A node. ``before`` is what it was, for a node that changed in place."""
+def box(id: str, node: Node, strip: Sequence[str] = (), tag: str = "", before: Node | None = None, note: str = "") -> str:
+    """A node. ``before`` is what it was, for a node that changed in place; ``note`` is a line of its own."""
     was = head(before) if before is not None else ""
     title = shorten(f"{was} → {head(node)}" if was else head(node), 40)
     tooltip = "\n".join([*([line(before), "became"] if was else []), line(node), *(f"from {o}" for o in node.origin)])
-    return shape(id, look_of(node.op), label(title, facts(node), strip, tag, tag == "removed"), tooltip,
+    return shape(id, look_of(node.op), label(title, [*facts(node), *([note] if note else [])], strip, tag), tooltip,
                  **TAGS.get(tag, ("", {}))[1])
+
+
+def bundle(id: str, nodes: Sequence[Node]) -> str:
+    """Several inputs or constants in one box."""
+    title = f"{shorten(nodes[0].name, 12)} … {shorten(nodes[-1].name, 12)}"
+    kinds = [f"{count} {what}" for what, count in (("inputs", sum(node.op == "input" for node in nodes)),
+                                                   ("constants", sum(node.op == "const" for node in nodes))) if count]
+    return shape(id, LOOKS[Kind.INPUT], label(title, kinds), title)
 
 
 def output(id: str, public: str, more: str = "output", tag: str = "") -> str:

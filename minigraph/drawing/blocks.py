@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .ir import Node
-from .ops import Attrs
+from ..ir import Node
+from ..ops import Attrs
 
 LEAVES = ("input", "const")
 WINDOWS = (1, 2, 4, 8, 16, 32, 64)  # lengths of the snippets whose repetition suggests a period

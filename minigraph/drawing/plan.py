@@ -1,4 +1,4 @@
-"""What of a graph is drawn: everything in a small one; of a large one at most ``LIMIT`` boxes, and sentences for the rest.
+"""What of a graph is drawn: of a small one everything, of a large one at most ``LIMIT`` boxes, and words for the rest.
 
 Step by step, until it fits: fold repeated blocks, write weights and constants into the nodes that read them, leave
 the middle out.
@@ -12,11 +12,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from .blocks import LEAVES, Body, Run, find_runs
-from .ir import Graph, Node
-from .types import Const
+from ..ir import Graph, Node
+from ..types import Const
 
 LIMIT = 60  # boxes in a picture, outputs included
 OUTPUTS = 8  # of these at most that many are outputs, where outputs have to be put together
+BUNDLE = 12  # inputs and constants above one node before they are drawn together
 STRIP = 6  # operands of a node that weights can be written into
 FOLDS = 9  # folded blocks in one picture
 GAP = -1  # stands for all nodes that are left out
@@ -28,6 +29,7 @@ class Fold:
 
     run: Run
     members: set[int]
+    leaves: set[int]  # inputs and constants that repeat with it: each block has its own
     title: str  # "layer × 30"
 
 
@@ -39,10 +41,11 @@ class Plan:
     place: dict[str, int]  # name -> where it is defined first
     shown: list[int] = field(default_factory=list)  # in the order in which they are drawn
     stand_in: dict[int, int] = field(default_factory=dict)  # not drawn -> what is drawn in its stead
+    bundles: dict[int, list[int]] = field(default_factory=dict)  # input or constant -> those it stands for, itself too
     tucked: set[int] = field(default_factory=set)  # inputs and constants written into their readers
     folds: list[Fold] = field(default_factory=list)
     left_out: list[int] = field(default_factory=list)
-    outputs: list[tuple[str, str, list[str]]] = field(default_factory=list)  # (label, small print, value names)
+    outputs: list[tuple[str, str, str]] = field(default_factory=list)  # (label, small print, value)
 
     def drawn(self, name: str) -> int | None:
         """Where the value ``name`` is drawn, or None if nobody defines it."""
@@ -54,13 +57,16 @@ class Plan:
     @property
     def notes(self) -> list[str]:
         """What the picture does not show, in sentences."""
-        notes = [f"A block of {fold.run.period} nodes is drawn once and stands for {fold.run.count} in a row"
-                 f" ({fold.title})." for fold in self.folds]
+        notes = [f"A block of {count_of(fold.run.period, 'node')} is drawn once and stands for"
+                 f" {fold.run.count:,} in a row ({fold.title})." for fold in self.folds]
+        if self.bundles:
+            hidden = sum(map(len, self.bundles.values()))
+            notes.append(f"{hidden:,} inputs and constants are drawn as {count_of(len(self.bundles), 'box', 'boxes')}.")
         if self.tucked:
-            notes.append(f"{count_of(len(self.tucked), 'input or constant', 'inputs and constants')}"
-                         f" written into what reads them.")
+            what = count_of(len(self.tucked), "input or constant", "inputs and constants")
+            notes.append(f"Written into what reads them: {what}.")
         if self.left_out:
-            notes.append(f"{count_of(len(self.left_out), 'node')} in the middle left out.")
+            notes.append(f"Left out in the middle: {count_of(len(self.left_out), 'node')}.")
         return notes
 
 
@@ -75,27 +81,39 @@ def make_plan(graph: Graph, limit: int = LIMIT) -> Plan:
     for i, node in enumerate(graph.nodes):
         place.setdefault(node.name, i)
     plan = Plan(graph, place)
-    everything = len(graph.nodes) + len(graph.outputs) <= limit
-    if everything:
-        plan.shown = list(range(len(graph.nodes)))
-        plan.outputs = [(public, "output", [value]) for public, value in graph.outputs]
-        return plan
-    room = limit - min(OUTPUTS, len(graph.outputs))
-    make_room(plan, room)
-    plan.shown = in_reading_order(plan)
+    bundle(plan)
+    plan.shown = visible(plan, set())
+    room = limit - len(graph.outputs)
+    if len(plan.shown) > room:
+        room = limit - min(OUTPUTS, len(graph.outputs))
+        make_room(plan, room)
+        plan.shown = in_reading_order(plan)
     if len(plan.shown) > room:
         leave_out_middle(plan, room)
-    plan.outputs = put_together(plan)
+    plan.outputs = put_together(plan, limit - len(plan.shown))
     return plan
 
 
+def bundle(plan: Plan) -> None:
+    """Where a node has many inputs and constants to itself, as a concatenation may, draw all but two as one box."""
+    nodes, counts = plan.graph.nodes, readers(plan, set())
+    for node in nodes:
+        if len(node.inputs) <= BUNDLE:
+            continue
+        own = [plan.place[name] for name in dict.fromkeys(node.inputs) if counts.get(plan.place.get(name)) == 1]
+        if len(own) > BUNDLE:
+            first, *others = own[2:]
+            plan.bundles[first] = own[2:]
+            plan.stand_in |= dict.fromkeys(others, first)
+
+
 def make_room(plan: Plan, room: int) -> None:
-    """Fold large runs, then tuck, then fold small ones: a fold inside a layer hides more than a weight's box does."""
+    """Fold the largest run; then tuck; then fold on, for a fold inside a layer hides more than tucked weights do."""
     body = Body(list(plan.graph.nodes))
     where = [i for i, node in enumerate(plan.graph.nodes) if node.op not in LEAVES]
     hidden: set[int] = set()
     for run in itertools.islice(find_runs(body), FOLDS):
-        if not plan.tucked and (plan.folds or run.saved * 4 < len(where)):
+        if not plan.tucked and (plan.folds or run.saved * 4 < len(where)) and len(visible(plan, hidden)) > room:
             plan.tucked = tuckable(plan, hidden)
         if len(visible(plan, hidden)) <= room:
             break
@@ -103,11 +121,23 @@ def make_room(plan: Plan, room: int) -> None:
             hidden.add(where[position])
             plan.stand_in[where[position]] = where[run.start + (position - run.start) % run.period]
         first, second = (body.nodes[run.start + k * run.period:][:run.period] for k in (0, 1))
-        members = set(where[run.start:run.start + run.period])
-        plan.folds.append(Fold(run, members, f"{common_word(first, second)} × {run.count:,}"))
+        plan.folds.append(Fold(run, set(where[run.start:run.start + run.period]), own_leaves(plan, first, second),
+                               f"{common_word(first, second)} × {run.count:,}"))
+    plan.tucked = set()  # later folds may have made it needless
     if len(visible(plan, hidden)) > room:
         plan.tucked = tuckable(plan, hidden)
     plan.shown = visible(plan, hidden)
+
+
+def own_leaves(plan: Plan, first: list[Node], second: list[Node]) -> set[int]:
+    """The inputs and constants of the first block in whose place the second has others."""
+    found = set()
+    for a, b in zip(first, second):
+        for mine, other in zip(map(plan.place.get, a.inputs), map(plan.place.get, b.inputs)):
+            both = mine is not None and other is not None and mine != other
+            if both and plan.graph.nodes[mine].op in LEAVES and plan.graph.nodes[other].op in LEAVES:
+                found.add(mine)
+    return found
 
 
 def common_word(first: list[Node], second: list[Node]) -> str:
@@ -134,8 +164,8 @@ def visible(plan: Plan, hidden: set[int]) -> list[int]:
     """All but the hidden, the tucked, and inputs and constants that only hidden nodes read."""
     counts = readers(plan, hidden)
     kept = {plan.place.get(value) for _, value in plan.graph.outputs}
-    return [i for i in range(len(plan.graph.nodes))
-            if i not in hidden and i not in plan.tucked and (counts.get(i) != 0 or i in kept)]
+    return [i for i in range(len(plan.graph.nodes)) if i not in hidden and i not in plan.tucked
+            and i not in plan.stand_in and (counts.get(i) != 0 or i in kept)]
 
 
 def tuckable(plan: Plan, hidden: set[int]) -> set[int]:
@@ -153,7 +183,7 @@ def tuckable(plan: Plan, hidden: set[int]) -> set[int]:
 
 def in_reading_order(plan: Plan) -> list[int]:
     """Each input and constant right before its first reader, so that a cut through the list cuts few edges."""
-    nodes, waiting, order = plan.graph.nodes, set(plan.shown), []
+    nodes = plan.graph.nodes
     first_reader: dict[int, list[int]] = {}
     unread = {i for i in plan.shown if nodes[i].op in LEAVES}
     for i in plan.shown:
@@ -181,13 +211,16 @@ def leave_out_middle(plan: Plan, room: int) -> None:
         fold.members -= gone
 
 
-def put_together(plan: Plan) -> list[tuple[str, str, list[str]]]:
-    """The outputs: those of all layers as one, and no more than ``OUTPUTS``."""
-    groups: dict[int | None, list[tuple[str, str]]] = {}
+def put_together(plan: Plan, room: int) -> list[tuple[str, str, str]]:
+    """The outputs: those that one box stands for as one, and no more than there is room for."""
+    several = set(plan.stand_in.values())
+    groups: dict[object, list[tuple[str, str]]] = {}
     for public, value in plan.graph.outputs:
-        groups.setdefault(plan.drawn(value), []).append((public, value))
+        index = plan.drawn(value)
+        groups.setdefault(index if index in several else public, []).append((public, value))
     pairs = list(groups.values())
-    if len(pairs) > OUTPUTS:
-        pairs[OUTPUTS - 1:] = [[pair for group in pairs[OUTPUTS - 1:] for pair in group]]
-    return [(group[0][0], "output", [group[0][1]]) if len(group) == 1 else
-            (f"{group[0][0]} … {group[-1][0]}", f"{len(group):,} outputs", [group[0][1]]) for group in pairs]
+    room = max(room, OUTPUTS)
+    if len(pairs) > room:
+        pairs[room - 1:] = [[pair for group in pairs[room - 1:] for pair in group]]
+    return [(group[0][0], "output", group[0][1]) if len(group) == 1 else
+            (f"{group[0][0]} … {group[-1][0]}", f"{len(group):,} outputs", group[0][1]) for group in pairs]

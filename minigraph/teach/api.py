@@ -1,0 +1,185 @@
+"""What learners call: check, hint, solution, predict, refute, progress, use_mine."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+
+from ..errors import MinigraphError, nearest
+from ..ir import Graph
+from ..passes import PASSES
+from ..text import parse
+from . import state
+from .exercise import Exercise, Mistake, solved, source_of
+from .exercises import CHAPTERS, EXERCISES, REFUTATIONS
+from .judge import Failure, equal, graph_size, judge_one
+from .mine import load_mine, save_mine
+from .report import Report, pictures_of
+
+TRIES = 3  # wrong checks after which the solution is shown
+
+
+class LearnerError(MinigraphError):
+    """A sentence for somebody who called a function of the course with something it does not know."""
+
+
+def find(function) -> Exercise:
+    """The exercise that a function belongs to, by its name."""
+    name = getattr(function, "__name__", None)
+    if not callable(function) or name is None:
+        raise LearnerError(f"check takes a function, like check(fold), not {type(function).__name__}")
+    if name not in EXERCISES:
+        raise LearnerError(f"no exercise is called '{name}'. {nearest(name, EXERCISES)}".strip())
+    if function.__module__.startswith("minigraph.") and not function.__module__.startswith("minigraph.teach."):
+        raise LearnerError(f"this is the package's own {name}: run the cell that defines yours first")
+    return EXERCISES[name]
+
+
+def check(function: Callable) -> Report:
+    """Judge a solution. Not attempted, wrong (with the smallest case that shows it), or right."""
+    exercise = find(function)
+    verdict = exercise.judge(exercise.adapt(function))
+    failure = verdict.failure
+    if failure is not None and failure.kind == "not-attempted":
+        return Report(exercise.name, "not attempted", "It is your turn.",
+                      (f"Write the function, then run this cell again. About {exercise.lines} lines are enough;"
+                       f" hint({exercise.name}) helps.",))
+    if failure is None:
+        state.record_check(exercise.name, "right")
+        lines = [exercise.praise] if exercise.praise else []
+        lines += save_mine(exercise, function) if exercise.is_pass else []
+        return Report(exercise.name, "right", f"{verdict.tried:,} cases agree with the reference.", tuple(lines))
+    tries = state.record_check(exercise.name, "wrong")
+    mistake = known_mistake(exercise, failure)
+    lines = [mistake.note] if mistake else []
+    if tries >= TRIES:
+        lines.append(f"hint({exercise.name}) helps, and solution({exercise.name}) is open.")
+    else:
+        lines.append(f"hint({exercise.name}) helps.")
+    state.update("hints", exercise.name, {"note": mistake.note if mistake else "", "level": 0})
+    return Report(exercise.name, "wrong", failure.sentence, tuple(lines), failure, pictures_of(failure))
+
+
+def known_mistake(exercise: Exercise, failure: Failure) -> Mistake | None:
+    """The mistake that gives the very same wrong answer on the counterexample."""
+    case = failure.case or (failure.graph,)
+    if failure.got is None or case == (None,):
+        return None
+    for mistake in exercise.mistakes:
+        if mistake.kind != failure.kind:
+            continue
+        try:
+            answer = exercise.adapt(mistake.function)(*case)
+        except Exception:  # a mistake may fail on any case but its own
+            continue
+        if equal(getattr(answer, "graph", answer), failure.got):
+            return mistake
+    return None
+
+
+def hint(function: Callable) -> None:
+    """Print the next hint: the idea (or what is known about the last mistake), the algorithm, the skeleton."""
+    exercise = find(function)
+    entry = state.load()["hints"].get(exercise.name, {})
+    level, note = int(entry.get("level", 0)), str(entry.get("note", ""))
+    hints = (note or exercise.hints[0], *exercise.hints[1:])
+    level = min(level, len(hints) - 1)
+    print(f"Hint {level + 1} of {len(hints)} for {exercise.name}:\n{hints[level]}")
+    state.update("hints", exercise.name, {"note": note, "level": level + 1})
+
+
+def solution(function: Callable) -> None:
+    """Print the solution as a diff to the learner's version, after success or three wrong checks."""
+    exercise = find(function)
+    entry = state.load()["checks"].get(exercise.name, {})
+    if not entry.get("right") and entry.get("tries", 0) < TRIES:
+        left = TRIES - entry.get("tries", 0)
+        print(f"The solution opens after a right check, or after {left} more wrong ones. hint({exercise.name}) helps.")
+        return
+    wanted = solved(source_of(exercise.solution))
+    try:
+        mine = source_of(function)
+    except (OSError, TypeError):
+        mine = ""
+    print("".join(difflib.unified_diff(mine.splitlines(True), wanted.splitlines(True), "yours", "one solution", n=99))
+          or "Yours is the same, line by line.")
+
+
+def predict(question: str, answer=None, actual: Callable | None = None) -> None:
+    """Write a prediction down before running: ``predict("nodes left?", 4, lambda: len(g.nodes))``. There is no score."""
+    if answer is None:
+        print(f"{question}\nWrite your prediction in place of None and run this cell again.")
+        return
+    value = actual() if actual else None
+    state.update("predictions", question, repr(answer))
+    print(f"{question}\nYou predicted {answer!r}." + (f" It is {value!r}." if actual else ""))
+
+
+def refute(wrong: Callable, graph: Graph | str, most: int = 6) -> Report:
+    """Is ``graph`` one on which the wrong pass goes wrong? At most ``most`` nodes; text or a Graph."""
+    name = getattr(wrong, "__name__", "it")
+    if isinstance(graph, str):
+        graph = parse(graph)
+    if name not in REFUTATIONS:
+        raise LearnerError(f"'{name}' is none of the wrong passes. {nearest(name, REFUTATIONS)}".strip())
+    if graph == REFUTATIONS[name].start:
+        return Report(name, "not attempted", f"Change the graph so that {name} goes wrong on it.")
+    if graph_size(graph) > most:
+        return Report(name, "wrong", f"The graph has {graph_size(graph)} nodes; {most} are enough.")
+    failure, got = judge_one(wrong, graph)
+    if failure is None:
+        pictures = (("before", graph), ("after the wrong pass", got))
+        return Report(name, "wrong", "On this graph the pass does no harm: every value and effect is as before.",
+                      (REFUTATIONS[name].hint,), None, pictures)
+    state.update("refuted", name, True)
+    return Report(name, "right", f"You refuted it with {graph_size(graph)} nodes. {failure.sentence}",
+                  (REFUTATIONS[name].lesson,), failure, pictures_of(failure))
+
+
+def progress() -> Report:
+    """What is done, chapter by chapter, and what comes next."""
+    now = state.load()
+    done = {name for name, entry in now["checks"].items() if isinstance(entry, dict) and entry.get("right")}
+    done |= {name for name, right in now["refuted"].items() if right}
+    lines, total, right, following = [], 0, 0, ""
+    for chapter, title in CHAPTERS.items():
+        tasks = [name for name, one in EXERCISES.items() if one.chapter == chapter]
+        tasks += [name for name, one in REFUTATIONS.items() if one.chapter == chapter]
+        if not tasks:
+            continue
+        solved_here = [name for name in tasks if name in done]
+        total, right = total + len(tasks), right + len(solved_here)
+        missing = [name for name in tasks if name not in done]
+        following = following or (f"Next: {missing[0]} in chapter {chapter}." if missing else "")
+        lines.append(f"{chapter} {title}: {len(solved_here)} of {len(tasks)}" + (f", to do: {', '.join(missing)}" if missing else ""))
+    outcome = "right" if right == total else "not attempted" if not right else "wrong"
+    percent = 100 * right // total if total else 100
+    return ProgressReport("progress", outcome, f"{percent} % of the exercises are right.", (*lines, *([following] if following else [])))
+
+
+class ProgressReport(Report):
+    """Progress has no outcome of its own to show."""
+
+    def __str__(self) -> str:
+        return "\n".join([self.headline, *self.lines])
+
+    __repr__ = __str__
+
+    def html(self) -> str:
+        import html
+
+        return "".join(f"<p>{html.escape(line)}</p>" for line in (self.headline, *self.lines))
+
+
+def use_mine() -> dict[str, Callable]:
+    """The passes to run in later chapters: yours where they checked right, the package's own for the rest."""
+    passes = dict(PASSES)
+    for name, function in load_mine().items():
+        passes[name] = function
+    mine = [name for name in passes if passes[name] is not PASSES.get(name)]
+    print(f"Your own: {', '.join(mine) or 'none yet'}. From the package: "
+          f"{', '.join(name for name in passes if name not in mine) or 'none'}.")
+    return passes
+
+
+__all__ = ["check", "hint", "predict", "progress", "refute", "solution", "use_mine"]

@@ -1,0 +1,96 @@
+"""What an exercise is: its solution, its judge, its hints and the mistakes that people make."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..ir import Graph
+from .judge import Verdict
+
+BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"  # nbgrader's markers
+YOUR_TURN = 'raise NotImplementedError("your turn")'
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A wrong solution that people write: what it gets told, and the hint that fits it."""
+
+    function: Callable
+    kind: str  # the kind of failure that it must get
+    note: str  # names the misconception, in one sentence
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One exercise. Its identity is the name of ``solution``.
+
+    ``judge(function)`` gives a Verdict. ``adapt`` turns the learner's function into what the judge calls, where that
+    is not the function itself (a key function becomes a pass).
+    """
+
+    chapter: str  # "03"
+    title: str
+    solution: Callable  # solved, with the markers around what the learner writes
+    judge: Callable[[Callable], Verdict]
+    hints: tuple[str, str, str]  # the idea, the algorithm in words, the skeleton
+    mistakes: tuple[Mistake, ...]  # at least five
+    alternatives: tuple[Callable, ...] = ()  # other right solutions, at least two
+    adapt: Callable[[Callable], Callable] = lambda function: function
+    praise: str = ""  # after success: what to look at
+    is_pass: bool = False  # Graph -> Graph: may run in later chapters
+    stretch: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.solution.__name__
+
+    @property
+    def lines(self) -> int:
+        """How many lines the solution has between the markers."""
+        return len(solution_lines(source_of(self.solution)))
+
+
+def source_of(function: Callable) -> str:
+    return textwrap.dedent(inspect.getsource(function))
+
+
+def solution_lines(source: str) -> list[str]:
+    """What is between the markers, without blank lines and comments."""
+    inside, kept = False, []
+    for line in source.splitlines():
+        if line.strip() in (BEGIN, END):
+            inside = line.strip() == BEGIN
+        elif inside and line.strip() and not line.strip().startswith("#"):
+            kept.append(line.strip())
+    return kept
+
+
+def stub(source: str) -> str:
+    """The learner's version: each marked region becomes one line that says whose turn it is."""
+    pattern = re.compile(rf"^( *){BEGIN}\n.*?^ *{END}\n", re.MULTILINE | re.DOTALL)
+    return pattern.sub(lambda match: f"{match[1]}{YOUR_TURN}\n", source)
+
+
+def solved(source: str) -> str:
+    """The solution without the markers."""
+    return re.sub(rf"^ *({BEGIN}|{END})\n", "", source, flags=re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Refutation:
+    """A wrong pass to refute with a small graph. ``start`` is a graph on which it does no harm."""
+
+    chapter: str
+    function: Callable
+    start: Graph
+    answer: Graph  # a graph that refutes it; shown to nobody, run by the tests
+    hint: str
+    lesson: str  # what to take away, after success
+
+    @property
+    def name(self) -> str:
+        return self.function.__name__

@@ -1,0 +1,18 @@
+"""The exercises, by name. One module a chapter; each lists EXERCISES and REFUTATIONS."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+from ..exercise import Exercise, Refutation
+
+CHAPTERS = {
+    "00": "A tour", "01": "The graph", "02": "Tracing", "03": "Constant folding", "04": "Algebra", "05": "Dead code",
+    "06": "Common subexpressions and pass order", "06b": "Project: a compiler from scratch",
+}  # fmt: skip
+
+MODULES = [importlib.import_module(f"{__name__}.{found.name}")
+           for found in sorted(pkgutil.iter_modules(__path__), key=lambda found: found.name)]
+EXERCISES: dict[str, Exercise] = {one.name: one for module in MODULES for one in module.EXERCISES}
+REFUTATIONS: dict[str, Refutation] = {one.name: one for module in MODULES for one in module.REFUTATIONS}

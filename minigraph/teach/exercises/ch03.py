@@ -1,0 +1,440 @@
+"""Chapter 03, constant folding: the exercises, their mistakes and the passes to refute."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ...ir import Graph, Node, defs
+from ...ops import OPS
+from ...passes.fold import fold as package_fold
+from ...text import parse
+from ...types import DTYPES, Const
+from ..exercise import Exercise, Mistake, Refutation
+from ..graphs import Space
+from ..judge import judge_calls, judge_pass
+
+SPACE = Space(
+    inputs=(("x", "f32[4]"),),
+    consts=(("two", 2.0, "f32[]"), ("three", 3.0, "f32[]"), ("big", 100, "i8[]")),
+    ops=(("add", {}), ("sub", {}), ("neg", {}), ("print", {"label": "seen"}),
+         ("random", {"shape": (4,), "dtype": "f32", "dist": "uniform"})),
+)  # fmt: skip
+
+TARGETS = tuple(parse(text) for text in (
+    "graph halves() -> (y) {\n a = const(1.0) : f16[]\n b = const(2049.0) : f32[]\n c = cast(b) {dtype=f16}\n y = add(c, a)\n return y\n}",
+    "graph bytes() -> (y) {\n a = const([100, 100]) : i8[2]\n y = add(a, a)\n return y\n}",
+    "graph tiny() -> (y) {\n a = const(16777216.0) : f32[]\n b = const(1.0) : f32[]\n c = add(a, b)\n y = add(c, b)\n return y\n}",
+    "graph rows() -> (y) {\n a = const([[1.0, 2.0], [3.0, 4.0]]) : f32[2,2]\n y = sum(a) {axis=[0]}\n return y\n}",
+    "graph deep(x: f32[4]) -> (y) {\n a = const(2.0)\n b = const(3.0)\n c = add(a, b)\n d = mul(c, b)\n y = mul(d, x)\n return y\n}",
+    "graph powers() -> (y) {\n a = const(2) : i32[]\n b = const(-1) : i32[]\n y = pow(a, b)\n return y\n}",
+))  # fmt: skip
+
+
+def computed(graph: Graph) -> int:
+    """What folding should reduce: operations whose operands are all constants."""
+    nodes = defs(graph)
+    return sum(OPS[node.op].foldable and bool(node.inputs) and all(nodes[name].op == "const" for name in node.inputs)
+               for node in graph.nodes)
+
+
+# ---- the value of one operation ---------------------------------------------------------------------------------
+
+
+def evaluate(node, arrays):
+    """The value of one operation on these arrays, as a Const of the node's own dtype.
+
+    ``node`` is a Node, ``arrays`` a list of NumPy arrays, one an operand. The op table knows what each operation
+    means: ``OPS[node.op].numpy(*arrays, **attributes)``. ``dict(node.value or ())`` gives the attributes.
+    """
+    ### BEGIN SOLUTION
+    attributes = dict(node.value or ())
+    result = OPS[node.op].numpy(*arrays, **attributes)
+    return Const.of(np.asarray(result), node.type.dtype)
+    ### END SOLUTION
+
+
+def evaluate_by_branches(node, arrays):
+    value = OPS[node.op].numpy(*arrays, **(dict(node.value) if node.value else {}))
+    return Const.of(np.array(value, dtype=DTYPES[node.type.dtype]))
+
+
+def evaluate_by_type(node, arrays):
+    attributes = {} if node.value is None else {name: value for name, value in node.value}
+    return Const.of(np.asarray(OPS[node.op].numpy(*arrays, **attributes)))
+
+
+def evaluate_in_float64(node, arrays):
+    wide = [np.asarray(array, np.float64) for array in arrays]
+    return Const.of(np.asarray(OPS[node.op].numpy(*wide, **dict(node.value or ()))), node.type.dtype)
+
+
+def evaluate_without_attributes(node, arrays):
+    return Const.of(np.asarray(OPS[node.op].numpy(*arrays)), node.type.dtype)
+
+
+def evaluate_reversed(node, arrays):
+    return Const.of(np.asarray(OPS[node.op].numpy(*arrays[::-1], **dict(node.value or ()))), node.type.dtype)
+
+
+def evaluate_bare(node, arrays):
+    return OPS[node.op].numpy(*arrays, **dict(node.value or ()))
+
+
+def evaluate_as_f32(node, arrays):
+    return Const.of(np.asarray(OPS[node.op].numpy(*arrays, **dict(node.value or ()))), "f32")
+
+
+def evaluate_cases():
+    """Calls on operations of several dtypes, smallest first."""
+    text = """graph cases() -> (e) {
+      a = const(2.0) : f32[]
+      b = const(3.0) : f32[]
+      s = sub(a, b)
+      c = const(100) : i8[]
+      d = add(c, c)
+      f = const(16777217.0) : f64[]
+      g = const(16777217) : i32[]
+      h = const(3) : i32[]
+      h64 = const(2) : i64[]
+      k = floor_div(g, h)
+      t = const(0.1) : f32[]
+      u = add(t, t)
+      v = mul(u, t)
+      m = const([[1.0, 2.0], [3.0, 4.0]])
+      n = sum(m) {axis=[0]}
+      o = lt(a, b)
+      p = cast(b) {dtype=f64}
+      q = exp(b)
+      r = const(9007199254740993) : i64[]
+      w = add(r, h64)
+      e = neg(n)
+      return e
+    }"""
+    graph = parse(text)
+    values = package_fold(graph).graph
+    arrays = {node.name: node.value.array for node in values.nodes}
+    for node in graph.nodes:
+        if node.op != "const":
+            yield node, [arrays[name] for name in node.inputs]
+
+
+# ---- the pass -----------------------------------------------------------------------------------------------------
+
+
+def fold(graph):
+    """Replace every operation whose operands are all constants by a constant. Graph -> Graph.
+
+    Leave alone what OPS[node.op].foldable forbids, and what NumPy refuses to compute (it raises ValueError or
+    IndexError). The nodes keep their names and their order. Leave the constants that nobody reads any more:
+    removing them is chapter 05's job.
+    """
+    ### BEGIN SOLUTION
+    constants = {}
+    nodes = []
+    for node in graph.nodes:
+        if node.op == "const":
+            constants[node.name] = node.value
+        elif OPS[node.op].foldable and all(name in constants for name in node.inputs):
+            arrays = [constants[name].array for name in node.inputs]
+            try:
+                result = OPS[node.op].numpy(*arrays, **dict(node.value or ()))
+                value = Const.of(np.asarray(result), node.type.dtype)
+                constants[node.name] = value
+                node = Node(node.name, "const", (), value, node.type, node.origin)
+            except (ValueError, IndexError):
+                pass  # it will raise at run time, as it did before
+        nodes.append(node)
+    return Graph(graph.name, tuple(nodes), graph.outputs)
+    ### END SOLUTION
+
+
+def fold_with_lookup(graph):
+    known, nodes = {}, []
+    for node in graph.nodes:
+        operands = [known.get(name) for name in node.inputs]
+        if OPS[node.op].foldable and operands and None not in operands:
+            try:
+                array = OPS[node.op].numpy(*(value.array for value in operands), **dict(node.value or ()))
+            except Exception:
+                nodes.append(node)
+                continue
+            node = replace(node, op="const", inputs=(), value=Const.of(np.asarray(array, DTYPES[node.type.dtype])))
+        if node.op == "const":
+            known[node.name] = node.value
+        nodes.append(node)
+    return Graph(graph.name, tuple(nodes), graph.outputs)
+
+
+def fold_by_the_package(graph):
+    return package_fold(graph, max_growth=2**40).graph
+
+
+def fold_variant(graph, foldable=lambda node: OPS[node.op].foldable, compute=None, repeat=True, drop=False):
+    """The solution with one thing changed; the mistakes below are made of it."""
+    constants, nodes = {}, []
+    for node in graph.nodes:
+        if node.op == "const":
+            constants[node.name] = node.value
+        elif foldable(node) and node.inputs and all(name in constants for name in node.inputs):
+            arrays = [constants[name].array for name in node.inputs]
+            try:
+                value = (compute or right_value)(node, arrays)
+                if repeat:
+                    constants[node.name] = value
+                node = Node(node.name, "const", (), value, value.type, node.origin)
+            except (ValueError, IndexError):
+                pass
+        nodes.append(node)
+    return Graph(graph.name, tuple(nodes), graph.outputs)
+
+
+def right_value(node, arrays):
+    return Const.of(np.asarray(OPS[node.op].numpy(*arrays, **dict(node.value or ()))), node.type.dtype)
+
+
+def fold_in_float64(graph):
+    """Computes in double precision, because more digits must be better."""
+    return fold_variant(graph, compute=evaluate_in_float64)
+
+
+def fold_swapped(graph):
+    return fold_variant(graph, compute=evaluate_reversed)
+
+
+def fold_without_attributes(graph):
+    def compute(node, arrays):
+        attributes = dict(node.value or ())
+        if "axis" in attributes:
+            attributes["axis"] = tuple(range(arrays[0].ndim))
+        return Const.of(np.asarray(OPS[node.op].numpy(*arrays, **attributes)), node.type.dtype)
+    return fold_variant(graph, compute=compute)
+
+
+def fold_everything(graph):
+    """Folds whatever has constant operands, effects too: a print of a constant is done once and for all."""
+    def compute(node, arrays):
+        if not OPS[node.op].foldable:
+            return Const.of(np.zeros((), np.float32))
+        return right_value(node, arrays)
+    folded = fold_variant(graph, foldable=lambda node: True, compute=compute)
+    return Graph(folded.name, tuple(node for node in folded.nodes if not (node.op == "const" and node.name not in
+                 {n.name for n in graph.nodes if OPS[n.op].removable})), folded.outputs)
+
+
+def fold_in_python(graph):
+    exact = {}  # Python's own numbers, never rounded on the way
+
+    def compute(node, arrays):
+        operands = [exact.get(name, array.tolist()) for name, array in zip(node.inputs, arrays)]
+        if node.op in ("add", "sub") and not any(isinstance(value, list) for value in operands):
+            exact[node.name] = operands[0] + operands[1] if node.op == "add" else operands[0] - operands[1]
+            return Const.of(np.array(exact[node.name]).astype(DTYPES[node.type.dtype]))
+        return right_value(node, arrays)
+    return fold_variant(graph, compute=compute)
+
+
+def fold_once(graph):
+    return fold_variant(graph, repeat=False)
+
+
+def fold_renamed(graph):
+    folded = fold_variant(graph)
+    new = {node.name: f"{node.name}_folded" for node, old in zip(folded.nodes, graph.nodes) if node.op != old.op}
+    nodes = tuple(replace(node, name=new.get(node.name, node.name), inputs=tuple(new.get(i, i) for i in node.inputs))
+                  for node in folded.nodes)
+    return Graph(graph.name, nodes, tuple((new.get(value, public), new.get(value, value)) for public, value in graph.outputs))
+
+
+def fold_nothing(graph):
+    return Graph(graph.name, graph.nodes, graph.outputs)
+
+
+def fold_without_guard(graph):
+    constants, nodes = {}, []
+    for node in graph.nodes:
+        if node.op == "const":
+            constants[node.name] = node.value
+        elif OPS[node.op].foldable and all(name in constants for name in node.inputs):
+            value = right_value(node, [constants[name].array for name in node.inputs])
+            constants[node.name] = value
+            node = Node(node.name, "const", (), value, node.type, node.origin)
+        nodes.append(node)
+    return Graph(graph.name, tuple(nodes), graph.outputs)
+
+
+# ---- the stretch: a fold that does not grow the program -------------------------------------------------------------
+
+
+def fold_small(graph):
+    """Fold as before, but only where the result is at most 1024 bytes larger than the operands together.
+
+    ``node.type.nbytes`` is the size of a result, ``len(const.data)`` that of a constant. Otherwise
+    broadcast_to(0.0, [65536, 65536]) would turn 4 bytes into 16 GiB, in your compiler's memory.
+    """
+    ### BEGIN SOLUTION
+    constants = {}
+    nodes = []
+    for node in graph.nodes:
+        if node.op == "const":
+            constants[node.name] = node.value
+        elif OPS[node.op].foldable and all(name in constants for name in node.inputs):
+            operands = [constants[name] for name in node.inputs]
+            growth = node.type.nbytes - sum(len(operand.data) for operand in operands)
+            if growth <= 1024:
+                arrays = [operand.array for operand in operands]
+                value = Const.of(np.asarray(OPS[node.op].numpy(*arrays, **dict(node.value or ()))), node.type.dtype)
+                constants[node.name] = value
+                node = Node(node.name, "const", (), value, node.type, node.origin)
+        nodes.append(node)
+    return Graph(graph.name, tuple(nodes), graph.outputs)
+    ### END SOLUTION
+
+
+def fold_small_variant(graph, allowed):
+    constants, nodes = {}, []
+    for node in graph.nodes:
+        if node.op == "const":
+            constants[node.name] = node.value
+        elif OPS[node.op].foldable and all(name in constants for name in node.inputs):
+            operands = [constants[name] for name in node.inputs]
+            if allowed(node, operands):
+                value = right_value(node, [operand.array for operand in operands])
+                constants[node.name] = value
+                node = Node(node.name, "const", (), value, node.type, node.origin)
+        nodes.append(node)
+    return Graph(graph.name, tuple(nodes), graph.outputs)
+
+
+def grown(node, operands):
+    return node.type.nbytes - sum(operand.array.nbytes for operand in operands)
+
+
+def fold_small_compact(graph):
+    return fold_small_variant(graph, lambda node, operands: grown(node, operands) <= 1024)
+
+
+def fold_small_by_the_package(graph):
+    return package_fold(graph).graph
+
+
+def fold_small_no_limit(graph):
+    # bounded all the same, or the tests of this mistake would need 16 GiB
+    return fold_small_variant(graph, lambda node, operands: node.type.nbytes <= 2**22)
+
+
+def fold_small_absolute(graph):
+    return fold_small_variant(graph, lambda node, operands: node.type.nbytes <= 1024)
+
+
+def fold_small_elements(graph):
+    return fold_small_variant(graph, lambda node, operands: node.type.size - sum(o.array.size for o in operands) <= 1024)
+
+
+def fold_small_never_grows(graph):
+    return fold_small_variant(graph, lambda node, operands: grown(node, operands) <= 0)
+
+
+def fold_small_scalars(graph):
+    return fold_small_variant(graph, lambda node, operands: node.type.shape == ())
+
+
+SMALL_TARGETS = tuple(parse(text) for text in (
+    "graph grows() -> (y) {\n a = const(1.0) : f32[]\n y = broadcast_to(a) {shape=[1024]}\n return y\n}",
+    "graph fits() -> (y) {\n a = const(1.0) : f32[]\n y = broadcast_to(a) {shape=[257]}\n return y\n}",
+    "graph large() -> (y) {\n a = const(1.0) : f32[600]\n y = neg(a)\n return y\n}",
+    "graph little() -> (y) {\n a = const(1.0) : f32[]\n y = broadcast_to(a) {shape=[8]}\n return y\n}",
+))  # fmt: skip
+
+
+def stored_beyond(graph: Graph) -> int:
+    """Foldable within the bound and not folded."""
+    nodes = defs(graph)
+    return sum(bool(node.inputs) and OPS[node.op].foldable and all(nodes[i].op == "const" for i in node.inputs)
+               and grown(node, [nodes[i].value for i in node.inputs]) <= 1024 for node in graph.nodes)
+
+
+def judge_small(function):
+    """As for fold; and then no constant may be there that the bound forbids."""
+    verdict = judge_pass(function, replace(SPACE, limit=1500, larger=100), fold_small, left=stored_beyond, targets=SMALL_TARGETS)
+    if verdict.failure:
+        return verdict
+    return judge_calls(lambda graph: bytes_after(function, graph), [(graph,) for graph in SMALL_TARGETS],
+                       lambda graph: bytes_after(fold_small, graph))
+
+
+def bytes_after(function, graph: Graph) -> int:
+    result = function(graph)
+    return sum(len(node.value.data) for node in result.nodes if node.op == "const")
+
+
+EXERCISES = (
+    Exercise(
+        "03", "The value of one operation", evaluate,
+        lambda function: judge_calls(function, evaluate_cases(), evaluate, explain=lambda case, want, got: (
+            f"for {case[0].name} = {case[0].op}({', '.join(case[0].inputs)}) : {case[0].type}",
+            f"it should give {want!r}", f"and gives      {got!r}")),
+        ("The op table has one row an operation, and its `numpy` is the operation's meaning: call it.",
+         "Take OPS[node.op].numpy, call it with the arrays and with the attributes as keywords, make a NumPy array of the"
+         " answer, and make a Const of that in the dtype that node.type.dtype names.",
+         "attributes = dict(node.value or ())\nresult = OPS[node.op].numpy(...)\nreturn Const.of(np.asarray(result), ...)"),
+        (Mistake(evaluate_in_float64, "wrong-value", "This is what computing in float64 gives: the graph's own dtype rounds and"
+                 " wraps differently, and a fold must give what the run would have given."),
+         Mistake(evaluate_without_attributes, "raises", "Attributes such as axis belong to the operation."),
+         Mistake(evaluate_reversed, "wrong-value", "The operands are in the wrong order: a - b is not b - a."),
+         Mistake(evaluate_bare, "wrong-value", "This is a NumPy value, not a Const."),
+         Mistake(evaluate_as_f32, "wrong-value", "Every result became f32; a node has a dtype of its own.")),
+        (evaluate_by_branches, evaluate_by_type),
+        praise="You called the op table and had no opinion of your own. That is why a folded value can never differ from a run.",
+    ),
+    Exercise(
+        "03", "The pass", fold,
+        lambda function: judge_pass(function, SPACE, fold, left=computed, targets=TARGETS),
+        ("Walk the nodes once, in order, and remember which values are constants; operands always come first.",
+         "Keep a dict from name to Const. A const node enters it. A foldable node whose operands are all in it becomes a const"
+         " node of the same name, and enters it too, so that its users can fold in the same walk. Everything else stays.",
+         "constants, nodes = {}, []\nfor node in graph.nodes:\n    if node.op == 'const': ...\n    elif OPS[node.op].foldable and"
+         " all(...): ...\n    nodes.append(node)\nreturn Graph(graph.name, tuple(nodes), graph.outputs)"),
+        (Mistake(fold_in_float64, "wrong-value", "This is folding in float64. A run rounds after every operation in the graph's"
+                 " own dtype, so a fold must too."),
+         Mistake(fold_swapped, "wrong-value", "The operands are in the wrong order: a - b is not b - a."),
+         Mistake(fold_without_attributes, "lost", "Attributes such as axis belong to the operation."),
+         Mistake(fold_everything, "lost", "A print of a constant is still a print: only what is foldable may be folded."),
+         Mistake(fold_in_python, "wrong-value", "Python's numbers neither wrap nor round as the graph's dtype does."),
+         Mistake(fold_once, "did-nothing", "A folded value is a constant too: remember it, and its users fold in the same walk."),
+         Mistake(fold_renamed, "lost", "An output's public name is a promise to the caller: only the value behind it may change."),
+         Mistake(fold_nothing, "did-nothing", "The graph came back as it was."),
+         Mistake(fold_without_guard, "raises", "NumPy refuses an integer to a negative power. A fold leaves that node alone: the"
+                 " error belongs to the run.")),
+        (fold_with_lookup, fold_by_the_package),
+        praise="One walk was enough, because operands come first: that is what topological order buys.",
+        is_pass=True,
+    ),
+    Exercise(
+        "03", "A fold that does not grow the program", fold_small, judge_small,
+        ("Before computing, compare the size that the result will have with the sizes of the constants it reads.",
+         "growth = node.type.nbytes minus the bytes of the operands; fold only if growth is at most 1024. The type is known"
+         " without computing anything.",
+         "growth = node.type.nbytes - sum(len(operand.data) for operand in operands)\nif growth <= 1024:\n    ..."),
+        (Mistake(fold_small_no_limit, "wrong-value", "There is no limit: 4 bytes became 4096."),
+         Mistake(fold_small_absolute, "did-nothing", "A result may be large if its operands were: negating a large constant"
+                 " grows nothing."),
+         Mistake(fold_small_elements, "wrong-value", "Count bytes, not elements: a float32 has four."),
+         Mistake(fold_small_never_grows, "did-nothing", "A little growth is allowed: up to 1024 bytes."),
+         Mistake(fold_small_scalars, "did-nothing", "Arrays may be folded too, within the bound.")),
+        (fold_small_compact, fold_small_by_the_package),
+        praise="The bound is on bytes stored, so a program can only grow by a little for each fold.",
+        stretch=True,
+    ),
+)  # fmt: skip
+
+REFUTATIONS = (
+    Refutation(
+        "03", fold_in_float64,
+        parse("graph mine() -> (y) {\n  a = const(2.0) : f32[]\n  b = const(3.0) : f32[]\n  y = add(a, b)\n  return y\n}"),
+        parse("graph mine() -> (y) {\n  a = const(100) : i8[]\n  y = add(a, a)\n  return y\n}"),
+        "Which f32 or i8 sum is not what you learned at school? Think of the largest i8, or of 16777216.0 + 1.0 + 1.0.",
+        "More precision is not more right: the compiler must give what the program gives.",
+    ),
+)  # fmt: skip

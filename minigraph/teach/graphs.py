@@ -1,0 +1,152 @@
+"""Small graphs, smallest first, and inputs that hold the values where mistakes show.
+
+Bounded exhaustive testing: most mistakes show on some small input (Jackson and Damon, "Elements of Style:
+Analyzing a Software Design Feature with a Counterexample Detector", 1996, call it the small-scope hypothesis).
+Everything here is deterministic, so that a counterexample can be talked about.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import GraphError
+from ..ir import Builder, Graph
+from ..ops import OPS, Kind
+from ..types import DTYPES, Const, Type
+
+SPECIAL = {
+    "f": (2.0, -0.0, np.inf, np.nan, -3.0, 0.0, -np.inf, 1.5),
+    "i": (2, -3, 0, 7, -1, 1, 5, -8),
+    "u": (2, 3, 0, 7, 255, 1, 5, 8),
+    "b": (True, False, False, True),
+}
+
+
+@dataclass(frozen=True)
+class Space:
+    """What small graphs are made of. ``ops`` are (op, attributes); ``consts`` are (name, number, type text)."""
+
+    inputs: tuple[tuple[str, str], ...] = (("x", "f32[4]"),)
+    consts: tuple[tuple[str, object, str], ...] = ()
+    ops: tuple[tuple[str, dict], ...] = ()
+    most: int = 2  # operations in the graphs that are enumerated completely
+    limit: int = 5000  # graphs enumerated at most
+    larger: int = 300  # seeded random graphs after those
+    size: int = 8  # their operations
+
+
+def small_graphs(space: Space) -> Iterator[Graph]:
+    """Every graph of up to ``space.most`` operations in order of size, thinned evenly to ``space.limit``."""
+    for size in range(space.most + 1):
+        programs = list(enumerate_programs(space, size))
+        stride = max(1, -(-len(programs) // space.limit))
+        for program in programs[::stride]:
+            yield from graphs_of(space, program)
+
+
+def larger_graphs(space: Space, seed: int = 0) -> Iterator[Graph]:
+    """Seeded random graphs: several users of a value, several outputs, dead code."""
+    draw = random.Random(seed)
+    for _ in range(space.larger):
+        program: list[tuple] = []
+        for _ in range(draw.randint(3, space.size)):
+            choice = draw.randrange(len(space.ops))
+            names = leaves(space) + [f"t{i + 1}" for i in range(len(program))]
+            operands = [draw.choice(names) for _ in range(operand_count(space.ops[choice][0]))]
+            program.append((choice, tuple(operands)))
+        made = [f"t{i + 1}" for i in range(len(program))]
+        graph = make_graph(space, program, sorted(draw.sample(made, draw.randint(1, min(3, len(made))))))
+        if graph is not None:
+            yield graph
+
+
+def leaves(space: Space) -> list[str]:
+    return [name for name, _ in space.inputs] + [name for name, _, _ in space.consts]
+
+
+def operand_count(op: str) -> int:
+    return int(OPS[op].arity[0])
+
+
+def enumerate_programs(space: Space, size: int) -> Iterator[tuple]:
+    """Lists of ``size`` (operation's index, operands); an operation may read leaves and earlier operations."""
+    choices = []
+    for position in range(size):
+        names = leaves(space) + [f"t{i + 1}" for i in range(position)]
+        choices.append([(index, operands) for index, (op, _) in enumerate(space.ops)
+                        for operands in itertools.product(names, repeat=operand_count(op))])
+    return itertools.product(*choices)
+
+
+def graphs_of(space: Space, program: tuple) -> Iterator[Graph]:
+    """The program with its last value as output; with two operations also with the first one, and with both."""
+    made = [f"t{i + 1}" for i in range(len(program))]
+    choices = [made[-1:]] if len(made) < 2 else [made[-1:], made[:1], made]
+    if not made:
+        choices = [[name] for name in leaves(space)]
+    for outputs in choices:
+        graph = make_graph(space, program, outputs)
+        if graph is not None:
+            yield graph
+
+
+def make_graph(space: Space, program, outputs: list[str]) -> Graph | None:
+    """The graph, or None where the types do not fit. Constants appear only where they are used."""
+    builder = Builder("g")
+    token: list[str] = []
+    used = {name for _, operands in program for name in operands} | set(outputs)
+    for name, type in space.inputs:
+        builder.input(name, type)
+    for name, value, type in space.consts:
+        if name in used:
+            builder.const(constant(value, type), name=name)
+    try:
+        for index, (choice, operands) in enumerate(program):
+            op, attrs = space.ops[choice]
+            kind = OPS[op].kind
+            if kind is Kind.RANDOM:
+                attrs = attrs | {"site": index}
+            name = builder.emit(op, *operands, *(token if kind is Kind.EFFECT else ()), name=f"t{index + 1}", **attrs)
+            if kind is Kind.EFFECT:
+                token = [name]
+        if any(builder.type(name).dtype == "token" for name in outputs):
+            return None
+    except GraphError:
+        return None
+    return builder.build({f"out{i + 1}" if len(outputs) > 1 else "out": name for i, name in enumerate(outputs)})
+
+
+def special_inputs(graph: Graph, sets: int = 4) -> list[dict[str, np.ndarray]]:
+    """Inputs that hold the special values of their dtype, so turned that different values meet."""
+    result = []
+    for number in range(sets):
+        arrays = {}
+        for place, node in enumerate(graph.inputs):
+            arrays[node.name] = special_array(node.type, start=number * (3 + 2 * place) + place)
+        result.append(arrays)
+    return result
+
+
+def special_array(type: Type, start: int = 0) -> np.ndarray:
+    dtype = DTYPES[type.dtype]
+    values = np.array(SPECIAL[dtype.kind], dtype)
+    return np.resize(np.roll(values, -start), type.shape) if type.size else np.zeros(type.shape, dtype)
+
+
+def chain(size: int, op: str = "neg") -> Graph:
+    """A chain of ``size`` operations, to see that a pass neither recurses nor takes quadratic time."""
+    builder = Builder("chain")
+    last = builder.input("x", "f32[2]")
+    for _ in range(size):
+        last = builder.emit(op, last)
+    return builder.build({"out": last})
+
+
+def constant(value, type: str) -> Const:
+    dtype, shape = type.split("[")
+    return Const.of(np.full([int(d) for d in shape[:-1].split(",") if d], value, DTYPES[dtype]))

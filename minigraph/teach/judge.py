@@ -1,0 +1,327 @@
+"""The judge: is this pass right? The tests come in a fixed order, and the first failure is the answer.
+
+raises -> not a Graph -> mutated its input -> invalid IR -> wrong value -> lost an effect, output or name ->
+did nothing -> not idempotent -> takes too long. Graphs come smallest first, so the first failure is a small one.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import MinigraphError
+from ..ir import Graph, Node
+from ..ops import OPS, Kind
+from ..rebuild import Result
+from ..run_numpy import compile
+from ..text import print_graph
+from ..types import same_bits
+from ..verify import check_signature, verify
+from .graphs import Space, chain, larger_graphs, small_graphs, special_inputs
+from .limits import TookTooLong, time_limit
+
+PACKAGE = str(Path(__file__).resolve().parents[1])
+SECONDS = 20  # for all graphs together; right passes need about one
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What is wrong, in one sentence, and the smallest case that shows it."""
+
+    kind: str  # raises, not-a-graph, mutated, invalid, wrong-value, lost, did-nothing, not-idempotent, too-long
+    sentence: str
+    graph: Graph | None = None  # the counterexample
+    got: object = None  # what the function made of it
+    case: tuple = ()  # the arguments of the call, where they are not just the graph
+    details: tuple[str, ...] = ()  # lines: the values that differ, or where it raised
+    values: dict = field(default_factory=dict)  # value name -> its text, to be written on the edges
+
+
+NOT_ATTEMPTED = Failure("not-attempted", "Not attempted yet: your turn.")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The judge's answer: a failure or None, and how many graphs were tried."""
+
+    failure: Failure | None
+    tried: int
+
+
+def judge_pass(
+    function: Callable, space: Space, reference: Callable[[Graph], Graph],
+    left: Callable[[Graph], int] = len, targets: Iterable[Graph] = (), idempotent: bool = True,
+    seconds: float = SECONDS, deep: Callable[[int], Graph] | None = chain,
+) -> Verdict:  # fmt: skip
+    """Judge ``function``: Graph -> Graph. ``left`` counts what a pass should reduce; it is compared with the
+    reference's count. ``targets`` are graphs to try beside the enumerated ones; ``deep`` makes a long one."""
+    tried = 0
+    try:
+        with time_limit(seconds):
+            graphs = [*targets]
+            graphs = sorted(graphs, key=len) + list(small_graphs(space)) + list(larger_graphs(space))
+            results = []
+            for graph in graphs:
+                tried += 1
+                failure, result = judge_one(function, graph)
+                if failure:
+                    return Verdict(shrink(failure, lambda g: judge_one(function, g)[0]), tried)
+                results.append(result)
+            for graph, result in zip(graphs, results):
+                if left(result) > left(reference(graph)):
+                    return Verdict(undone(graph, result, reference(graph), left), tried)
+            for graph, result in zip(graphs, results) if idempotent else ():
+                if (failure := judge_again(function, graph, result)) is not None:
+                    return Verdict(failure, tried)
+            if deep is not None:
+                failure, _ = judge_one(function, deep(2000))
+                if failure:
+                    return Verdict(replace(failure, graph=None, got=None, sentence=failure.sentence
+                                           + " This was a chain of 2,000 operations."), tried)
+    except TookTooLong:
+        graph = graphs[tried - 1] if 0 < tried <= len(graphs) else None
+        return Verdict(Failure("too-long", "Your function does not come to an end on this graph, or is very slow: it"
+                               f" was stopped after {seconds:g} seconds.", graph), tried)
+    return Verdict(None, tried)
+
+
+def judge_calls(
+    function: Callable, cases: Iterable[tuple], reference: Callable, seconds: float = SECONDS,
+    explain: Callable[[tuple, object, object], tuple[str, ...]] | None = None,
+) -> Verdict:  # fmt: skip
+    """Judge a function that is no pass: its answer is compared with the reference's, case by case.
+
+    ``explain(case, want, got)`` gives the lines that show the difference.
+    """
+    tried, case = 0, ()
+    try:
+        with time_limit(seconds):
+            for case in cases:
+                tried += 1
+                graph = next((part for part in case if isinstance(part, Graph)), None)
+                want = reference(*case)
+                try:
+                    got = function(*case)
+                except TookTooLong:
+                    raise
+                except NotImplementedError:
+                    return Verdict(NOT_ATTEMPTED, tried)
+                except BaseException as error:
+                    if isinstance(error, KeyboardInterrupt):
+                        raise
+                    return Verdict(replace(raised(error, graph), case=case), tried)
+                if not equal(want, got):
+                    lines = (explain or explain_call)(case, want, got)
+                    sentence = "Your function gives another answer than it should."
+                    return Verdict(Failure("wrong-value", sentence, graph, got, case, lines), tried)
+    except TookTooLong:
+        return Verdict(Failure("too-long", "Your function does not come to an end here, or is very slow: it was"
+                               f" stopped after {seconds:g} seconds.", case=case), tried)
+    return Verdict(None, tried)
+
+
+def explain_call(case: tuple, want, got) -> tuple[str, ...]:
+    given = [f"given: {text_of(part)}" for part in case if not isinstance(part, Graph)]
+    return (*given, f"it should give {text_of(want)}", f"and gives      {text_of(got)}")
+
+
+def equal(a, b) -> bool:
+    """Equal in type and to the bit, through dicts, lists and tuples."""
+    if isinstance(a, np.ndarray) or isinstance(a, np.generic):
+        return isinstance(b, (np.ndarray, np.generic)) and same_bits(np.asarray(a), np.asarray(b))
+    if isinstance(a, dict):
+        return isinstance(b, dict) and list(a) == list(b) and all(equal(a[key], b[key]) for key in a)
+    if isinstance(a, (list, tuple)):
+        return type(a) is type(b) and len(a) == len(b) and all(map(equal, a, b))
+    return type(a) is type(b) and a == b
+
+
+def judge_one(function: Callable, graph: Graph) -> tuple[Failure | None, Graph]:
+    """Judge one call: what it returned is a valid graph with the same signature, values and effects."""
+    copy = Graph(graph.name, tuple(replace(node) for node in graph.nodes), graph.outputs)
+    try:
+        got = function(graph)
+    except TookTooLong:
+        raise
+    except NotImplementedError:
+        return NOT_ATTEMPTED, graph
+    except BaseException as error:  # learner's code may raise anything, SystemExit included
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        return raised(error, graph), graph
+    if isinstance(got, Result):
+        got = got.graph
+    if not isinstance(got, Graph):
+        return Failure("not-a-graph", f"Your function returned {describe(got)}, not a Graph.", copy), graph
+    if graph != copy:
+        return Failure("mutated", "Your function changed the graph that it was given; a pass builds a new one.", copy), graph
+    try:
+        verify(got)
+    except MinigraphError as error:
+        return Failure("invalid", "Your function returned a graph that breaks a rule of the IR.", copy, got,
+                       details=tuple(str(error).splitlines())), graph
+    for error in check_signature(graph, got):
+        return Failure("lost", f"{capital(str(error.rule))}.", copy, got), graph
+    return compare(copy, got), got
+
+
+def compare(graph: Graph, got: Graph) -> Failure | None:
+    """Run both on special inputs and compare bits and effects."""
+    if got is graph or got == graph:
+        return None
+    before, after = observed(graph), observed(got)
+    run_before, run_after = compile(before), compile(after)
+    for inputs in special_inputs(graph):
+        want, have = outcome(run_before, inputs), outcome(run_after, inputs)
+        if isinstance(want, str) or isinstance(have, str):
+            if (want if isinstance(want, str) else "") != (have if isinstance(have, str) else ""):
+                return Failure("wrong-value", "One of the two graphs cannot be run, and the other can.", graph, got, (),
+                               (f"before: {want if isinstance(want, str) else 'runs'}",
+                                f"after:  {have if isinstance(have, str) else 'runs'}"))
+            continue
+        for public, _ in graph.outputs:
+            if not same_bits(want[public], have[public]):
+                return difference(graph, got, public, inputs, want[public], have[public])
+    return compare_effects(graph, got)
+
+
+def observed(graph: Graph) -> Graph:
+    """The graph without its effects, so that running it prints nothing."""
+    nodes = tuple(node for node in graph.nodes if OPS[node.op].kind is not Kind.EFFECT)
+    return graph if len(nodes) == len(graph.nodes) else Graph(graph.name, nodes, graph.outputs)
+
+
+def outcome(run, inputs) -> dict[str, np.ndarray] | str:
+    try:
+        return run(**inputs)
+    except MinigraphError as error:
+        return str(error).splitlines()[0]
+
+
+def compare_effects(graph: Graph, got: Graph) -> Failure | None:
+    """The same effects, in the same order, on the same values."""
+    before, after = effects(graph), effects(got)
+    if [describe_effect(node) for node in before] != [describe_effect(node) for node in after]:
+        return Failure("lost", "Your function dropped, added or reordered an effect: an effect is live by itself.", graph, got, (),
+                       (f"before: {', '.join(map(describe_effect, before)) or 'none'}",
+                        f"after:  {', '.join(map(describe_effect, after)) or 'none'}"))
+    for one, other in zip(before, after):
+        seen = [(one.inputs[i], other.inputs[i]) for i in range(int(OPS[one.op].arity[0]))]
+        failure = compare(with_outputs(graph, [a for a, _ in seen]), with_outputs(got, [b for _, b in seen]))
+        if failure:
+            return replace(failure, sentence=f"The effect {describe_effect(one)} sees another value than before.",
+                           graph=graph, got=got)
+    return None
+
+
+def effects(graph: Graph) -> list[Node]:
+    return [node for node in graph.nodes if OPS[node.op].kind is Kind.EFFECT]
+
+
+def describe_effect(node: Node) -> str:
+    return f"{node.op}{dict(node.value) if node.value else ''}"
+
+
+def with_outputs(graph: Graph, names: list[str]) -> Graph:
+    graph = observed(graph)
+    return Graph(graph.name, graph.nodes, tuple((f"seen{i}", name) for i, name in enumerate(names)))
+
+
+def difference(graph: Graph, got: Graph, public: str, inputs, want: np.ndarray, have: np.ndarray) -> Failure:
+    """Name the first element that differs, and the inputs there."""
+    at = next(index for index in np.ndindex(want.shape) if not same_bits(want[index], have[index]))
+    where = "" if at == () else f"[{', '.join(map(str, at))}]"
+    lines = [f"{name} = {show_array(array)}" for name, array in inputs.items()]
+    lines += [f"{public}{where} should be {show_element(want[at])}, and is {show_element(have[at])}"]
+    return Failure("wrong-value", "Your function changed what the graph computes.", graph, got, (), tuple(lines),
+                   {public: f"should be {show_element(want[at])}, is {show_element(have[at])}"})
+
+
+def show_element(element) -> str:
+    return "nan" if element != element else str(np.asarray(element)[()])
+
+
+def show_array(array: np.ndarray) -> str:
+    return np.array2string(array, separator=", ", threshold=16, precision=4)
+
+
+def undone(graph: Graph, result: Graph, best: Graph, left: Callable[[Graph], int]) -> Failure:
+    nothing = result == graph
+    sentence = ("Your function did nothing here, and there was something to do." if nothing else
+                "Your function did less here than it could.")
+    return Failure("did-nothing", sentence, graph, result, (),
+                   (f"left after your function: {left(result)}; possible: {left(best)}",))
+
+
+def judge_again(function: Callable, graph: Graph, result: Graph) -> Failure | None:
+    failure, twice = judge_one(function, result)
+    if failure:
+        return replace(failure, sentence=failure.sentence + " (On its own result.)")
+    if twice != result:
+        return Failure("not-idempotent", "Running your function a second time changes the graph again.", result, twice)
+    return None
+
+
+def raised(error: BaseException, graph: Graph | None) -> Failure:
+    """What the learner's code raised, with the learner's lines only."""
+    lines = []
+    for frame in traceback.extract_tb(error.__traceback__):
+        if not frame.filename.startswith(PACKAGE) and "numpy" not in frame.filename:
+            lines.append(f"line {frame.lineno} of {frame.name}: {frame.line}")
+    text = str(error).splitlines()[0] if str(error) else ""
+    return Failure("raises", f"Your function raised {type(error).__name__}{': ' + text if text else ''}.", graph,
+                   details=tuple(lines[-3:]))
+
+
+def shrink(failure: Failure, again: Callable[[Graph], Failure | None]) -> Failure:
+    """Drop nodes and outputs while the same kind of failure stays: delta debugging (Zeller, 1999), greedily."""
+    if failure.graph is None:
+        return failure
+    progress = True
+    while progress:
+        progress = False
+        for smaller in shrinks(failure.graph):
+            found = again(smaller)
+            if found is not None and found.kind == failure.kind:
+                failure, progress = found, True
+                break
+    return failure
+
+
+def shrinks(graph: Graph) -> Iterator[Graph]:
+    """Valid graphs with one output or one node fewer."""
+    for index in range(len(graph.outputs) if len(graph.outputs) > 1 else 0):
+        yield Graph(graph.name, graph.nodes, graph.outputs[:index] + graph.outputs[index + 1:])
+    for node in reversed(graph.nodes):
+        replacements = [None] if node.op == "input" else [*node.inputs, None]
+        for stand_in in replacements:  # its users read an operand instead, or there are none
+            swap = {node.name: stand_in}
+            nodes = tuple(replace(other, inputs=tuple(swap.get(i, i) for i in other.inputs))
+                          for other in graph.nodes if other is not node)
+            outputs = tuple((public, swap.get(value, value)) for public, value in graph.outputs)
+            smaller = Graph(graph.name, nodes, outputs)
+            try:
+                verify(smaller)
+            except (MinigraphError, TypeError, AttributeError):
+                continue
+            yield smaller
+
+
+def describe(value) -> str:
+    return "None (is a return missing?)" if value is None else f"a {type(value).__name__}"
+
+
+def capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def graph_size(graph: Graph | None) -> int:
+    return len(graph.nodes) if graph is not None else 0
+
+
+def text_of(value) -> str:
+    return print_graph(value) if isinstance(value, Graph) else repr(value)

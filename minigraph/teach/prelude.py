@@ -1,0 +1,20 @@
+"""What an exercise starts with: ``from minigraph.teach.prelude import *``."""
+
+import numpy as np
+
+from minigraph import (
+    Builder, Const, Graph, Node, Type, compile, defs, draw, draw_diff, node_line, optimize, parse, parse_type, print_diff,
+    print_graph, problems, run, same_bits, spec, stats, steps, trace, users, verify,
+)
+from minigraph.errors import GraphError, MinigraphError
+from minigraph.ops import OPS, Attrs, Kind, infer, make_attrs
+from minigraph.passes.rules import Rule
+from minigraph.passes.simplify import explain
+from minigraph.teach import check, hint, predict, progress, refute, solution, use_mine
+
+__all__ = [
+    "Attrs", "Builder", "Const", "Graph", "GraphError", "Kind", "MinigraphError", "Node", "OPS", "Rule", "Type", "check",
+    "compile", "defs", "draw", "draw_diff", "explain", "hint", "infer", "make_attrs", "node_line",
+    "np", "optimize", "parse", "parse_type", "predict", "print_diff", "print_graph", "problems", "progress", "refute",
+    "run", "same_bits", "solution", "spec", "stats", "steps", "trace", "use_mine", "users", "verify",
+]  # fmt: skip

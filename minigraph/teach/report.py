@@ -1,0 +1,73 @@
+"""What ``check`` answers, as text that can be read aloud and as HTML with pictures."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+
+from ..ir import Graph
+from .judge import Failure, text_of
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """``outcome`` is ``not attempted``, ``wrong`` or ``right``; ``lines`` are sentences below the headline."""
+
+    name: str
+    outcome: str
+    headline: str
+    lines: tuple[str, ...] = ()
+    failure: Failure | None = None
+    pictures: tuple[tuple[str, Graph], ...] = ()  # (caption, graph)
+
+    def __str__(self) -> str:
+        parts = [f"{self.name}: {self.outcome}. {self.headline}"]
+        if self.failure is not None:
+            parts += [f"    {line}" for line in self.failure.details]
+        for caption, graph in self.pictures:
+            parts += ["", f"  {caption}:", *(f"    {line}" for line in text_of(graph).splitlines())]
+        return "\n".join([*parts, *([""] if self.lines else []), *self.lines])
+
+    __repr__ = __str__
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        return {"text/plain": str(self), "text/html": self.html()}
+
+    def html(self) -> str:
+        """The same report with the graphs drawn. The outcome is a word and a frame, not only a colour."""
+        mark = {"right": "✓", "wrong": "✗", "not attempted": "○"}[self.outcome]
+        colour = {"right": "#00664b", "wrong": "#a63d00", "not attempted": "#555555"}[self.outcome]
+        details = "".join(f"<li><code>{html.escape(line)}</code></li>" for line in self.failure.details) if self.failure else ""
+        lines = "".join(f"<p>{html.escape(line)}</p>" for line in self.lines)
+        return (f'<div style="border-left:6px solid {colour};padding:0.2em 1em;max-width:56em">'
+                f"<p><b>{mark} {html.escape(self.name)}: {self.outcome}.</b> {html.escape(self.headline)}</p>"
+                f"{f'<ul>{details}</ul>' if details else ''}{self.drawn()}{lines}</div>")
+
+    def drawn(self) -> str:
+        """The pictures side by side, each with its caption."""
+        figures = []
+        for caption, graph in self.pictures:
+            figures.append('<figure style="display:inline-block;vertical-align:top;margin:0.5em 1em">'
+                           f"<figcaption>{html.escape(caption)}</figcaption>{picture(graph, self.failure)}</figure>")
+        return "".join(figures)
+
+
+def picture(graph: Graph, failure: Failure | None) -> str:
+    """The drawing as an <img> with its alt text; the text of the graph where nothing can draw."""
+    from ..draw import draw
+    from ..errors import MinigraphError
+
+    try:
+        return draw(graph, values=failure.values if failure else {}).html
+    except MinigraphError:
+        return f"<pre>{html.escape(text_of(graph))}</pre>"
+
+
+def pictures_of(failure: Failure) -> tuple[tuple[str, Graph], ...]:
+    """The counterexample, and what the function made of it."""
+    found = []
+    if isinstance(failure.graph, Graph):
+        found.append(("the smallest graph that shows it" if isinstance(failure.got, Graph) else "the graph", failure.graph))
+    if isinstance(failure.got, Graph) and failure.got != failure.graph:
+        found.append(("after your function", failure.got))
+    return tuple(found)
