@@ -5,6 +5,8 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from .sources import Cell, chapters, read_cells
@@ -14,16 +16,16 @@ KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": 
 TIMEOUT = 300  # seconds a cell
 
 
-def notebook_sources() -> dict[str, list[Cell]]:
-    """Path below the root -> cells, for every notebook of the course."""
-    found: dict[str, list[Cell]] = {}
+def notebooks() -> dict[str, Callable[[], list[Cell]]]:
+    """Path below the root -> a function that reads the cells, for every notebook of the course."""
+    found: dict[str, Callable[[], list[Cell]]] = {}
     for folder in chapters():
         if (folder / "lesson.py").is_file():
-            found[f"notebooks/{folder.name}.ipynb"] = read_cells(folder / "lesson.py")
+            found[f"notebooks/{folder.name}.ipynb"] = partial(read_cells, folder / "lesson.py")
         if (folder / "exercise.py").is_file():
-            found[f"exercises/{folder.name}.ipynb"] = read_cells(folder / "exercise.py")
-            found[f"solutions/{folder.name}.ipynb"] = read_cells(folder / "exercise.py", solve=True)
-    found["notebooks/glossary.ipynb"] = glossary_cells()
+            found[f"exercises/{folder.name}.ipynb"] = partial(read_cells, folder / "exercise.py")
+            found[f"solutions/{folder.name}.ipynb"] = partial(read_cells, folder / "exercise.py", solve=True)
+    found["notebooks/glossary.ipynb"] = glossary_cells
     return found
 
 
@@ -56,9 +58,10 @@ def build(args: list[str]) -> int:
     import nbformat
 
     status = 0
-    for path, cells in notebook_sources().items():
+    for path, read in notebooks().items():
         if args and not any(word in path for word in args):
             continue
+        cells = read()
         started = time.monotonic()
         notebook = nbformat.from_dict(make_notebook(path, cells))
         error = execute(notebook, ROOT / Path(path).parent)

@@ -16,15 +16,16 @@ from collections.abc import Callable
 
 import numpy as np
 
-from . import __version__, tables
-from .arrays import read_inputs, write_npz
+from . import __version__
+from .command import tables
+from .command.arrays import read_inputs, write_npz
 from .errors import MinigraphError, nearest
 from .files import save
 from .ir import Graph
-from .options import UsageError, arg, read_options, whole
+from .command.options import UsageError, arg, read_options, whole
 from .pipeline import DEFAULT, Optimized, optimize
 from .run_numpy import compile, stats
-from .targets import load_target
+from .command.targets import load_target
 from .text import print_diff, print_graph
 from .types import type_of
 

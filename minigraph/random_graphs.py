@@ -98,6 +98,7 @@ class Grower:
         self.palette = rng.choices(list(DTYPE_WEIGHTS), list(DTYPE_WEIGHTS.values()), k=3)
         self.names = rng.choice(("ops", "letters", "traps"))
         self.leaves_are_inputs = 0.3  # the share
+        self.most = MOST
 
     # -- names, leaves, and choosing among what is there
 
@@ -168,7 +169,7 @@ class Grower:
             type = infer(facts, types, value)
         except GraphError:
             return None
-        if type.dtype != TOKEN and type.size > MOST:
+        if type.dtype != TOKEN and type.size > self.most:
             return None
         return self.keep(Node(self.name(op), op, inputs, value, type))
 
@@ -220,14 +221,16 @@ class Grower:
         self.goal = self.dtype(dtype for dtype in DTYPES if Type(dtype).domain == domain)
         return self.instantiate(parse_pattern(rule.pattern), self.goal, {}, [])
 
+    def hole(self, hole: Hole, dtype: str, shapes: list) -> str:
+        """A value for a hole: mostly one whose shape suits the holes before it."""
+        if hole.constant or self.rng.random() < 0.8 or not self.by_dtype[dtype]:
+            return self.partner(Type(dtype, shapes[-1] if shapes else self.shape()), hole.constant)
+        return self.rng.choice(self.by_dtype[dtype])
+
     def instantiate(self, part, dtype: str, holes: dict[str, str], shapes: list) -> str | None:
         if isinstance(part, Hole):
             if part.name not in holes:
-                near = Type(dtype, shapes[-1]) if shapes else Type(dtype, self.shape())
-                if part.constant or self.rng.random() < 0.8 or not self.by_dtype[dtype]:
-                    holes[part.name] = self.partner(near, part.constant)
-                else:
-                    holes[part.name] = self.rng.choice(self.by_dtype[dtype])
+                holes[part.name] = self.hole(part, dtype, shapes)
                 shapes.append(self.type(holes[part.name]).shape)
             return holes[part.name]
         if isinstance(part, Literal):
@@ -448,7 +451,7 @@ def random_graph(rng: random.Random, size: int | None = None) -> Graph:
 
 def random_outputs(rng: random.Random, grow: Grower) -> dict[str, str]:
     values = [node.name for node in grow.builder.nodes.values() if node.type.dtype != TOKEN]
-    picks = [values[-1 - min(int(rng.expovariate(0.4)), len(values) - 1)] for _ in range(rng.choice((1, 1, 2, 3, 4)))]
+    picks = [values[-1 - int(min(rng.expovariate(0.4), len(values) - 1))] for _ in range(rng.choice((1, 1, 2, 3, 4)))]
     if rng.random() < 0.5:
         return {name: name for name in picks}
     return {f"out{number}": name for number, name in enumerate(picks)}

@@ -151,8 +151,7 @@ class Parser:
         stop = self.text.find("\n", pos)
         line = self.text[start:stop if stop >= 0 else None].rstrip()
         number = self.text.count("\n", 0, pos) + 1
-        if len(line) > 200:
-            line = line[:200] + " …"
+        rule, line, hint = (text if len(text) <= 300 else text[:300] + " …" for text in (rule, line, hint))
         return ParseError(rule, line.strip(), f"{self.file}:{number}:{pos - start + 1}", hint)
 
     def skip(self) -> None:
@@ -239,7 +238,8 @@ class Parser:
         pairs: dict[str, str] = {}
         while self.peek() != "}":
             public = self.name("an output's name")
-            pos, value = self.pos - len(public), public
+            start = pos = self.pos - len(public)
+            value = public
             if self.peek() == "=":
                 self.expect("=")
                 value = self.name("a value")
@@ -248,7 +248,7 @@ class Parser:
                 raise self.error(f"output '{public}' is '{value}', which is not defined",
                                  nearest(value, self.nodes), pos)
             if public in pairs:
-                raise self.error(f"two outputs are named '{public}'", pos=pos)
+                raise self.error(f"two outputs are named '{public}'", pos=start)
             pairs[public] = value
             if self.peek() != "}":
                 self.expect(",")

@@ -10,7 +10,7 @@ from .errors import GraphError, nearest
 from .ir import NAME, Graph, Node
 from .ops import Attrs, Kind, infer, make_attrs, row
 from .text import WORDS, node_line
-from .types import Const, Type, check_size
+from .types import DTYPES, Const, Type, check_size
 
 
 def verify(graph: Graph) -> None:
@@ -25,12 +25,15 @@ def problems(graph: Graph) -> Iterator[GraphError]:
     all_names = None
     token = None  # the effect before
     inputs_done = False
+    if type(graph.name) is not str or not NAME.fullmatch(graph.name):
+        yield GraphError(f"{graph.name!r} is not a name for a graph", hint=NAME_HINT)
     for node in graph.nodes:
         try:
+            check_form(node)
             if node.name in types:
                 raise GraphError(f"'{node.name}' is defined twice", hint="every value has one definition")
-            if type(node.name) is not str or not NAME.fullmatch(node.name) or node.name in WORDS:
-                raise GraphError(f"{node.name!r} is not a name", hint="a name is letters, digits and _, with dots inside")
+            if not NAME.fullmatch(node.name) or node.name in WORDS:
+                raise GraphError(f"{node.name!r} is not a name", hint=NAME_HINT)
             facts = row(node.op)
             if facts.kind is Kind.INPUT:
                 check_input(node, inputs_done)
@@ -44,7 +47,7 @@ def problems(graph: Graph) -> Iterator[GraphError]:
             try:
                 operand_types = tuple([types[name] for name in node.inputs])
             except KeyError as missing:
-                all_names = all_names or [other.name for other in graph.nodes]
+                all_names = all_names or [str(getattr(other, "name", "")) for other in graph.nodes]
                 raise undefined(node, missing.args[0], all_names) from None
             check_attrs(node, facts)
             expected = infer(facts, operand_types, node.value)
@@ -55,10 +58,34 @@ def problems(graph: Graph) -> Iterator[GraphError]:
                 check_effect(node, facts, token)
                 token = node.name
         except GraphError as error:
-            yield error.at(line=safe_line(node), where=", ".join(map(str, node.origin[-1:])))
+            yield error.at(line=safe_line(node), where=safe_origin(node))
+            if not isinstance(node, Node) or type(node.name) is not str:
+                continue
         if isinstance(node.type, Type):
             types.setdefault(node.name, node.type)
     yield from check_outputs(graph, types)
+
+
+NAME_HINT = "a name is letters, digits and _, with dots inside"
+
+
+def check_form(node: Node) -> None:
+    """A learner's list may hold anything at all."""
+    if not isinstance(node, Node):
+        raise GraphError(f"a graph is a list of nodes, and this is a {type(node).__name__}")
+    if type(node.name) is not str or type(node.op) is not str:
+        raise GraphError("a node's name and its op are strings")
+    if type(node.inputs) is not tuple:
+        raise GraphError(f"a node's inputs are a tuple of names, not a {type(node.inputs).__name__}",
+                         hint="one operand is ('x',)" if type(node.inputs) is str else "")
+    for name in node.inputs:
+        if type(name) is not str:
+            raise GraphError(f"an operand is the name of a value, not {name!r}")
+
+
+def safe_origin(node: Node) -> str:
+    origin = getattr(node, "origin", ())
+    return str(origin[-1]) if isinstance(origin, tuple) and origin else ""
 
 
 def safe_line(node: Node) -> str:
@@ -80,7 +107,11 @@ def check_input(node: Node, inputs_done: bool) -> None:
         raise GraphError(f"input '{node.name}' comes after a computed node", hint="inputs are listed first")
     if node.inputs or node.value is not None or not isinstance(node.type, Type):
         raise GraphError(f"input '{node.name}' has a type and nothing else")
-    check_size(node.type.shape)
+    dtype, shape = node.type
+    if dtype not in DTYPES or type(shape) is not tuple or not all(type(dim) is int and dim >= 0 for dim in shape):
+        raise GraphError(f"input '{node.name}' is {dtype!s}{shape!s}, which is no array's type",
+                         hint="make a type with parse_type('f32[8,4]')")
+    check_size(shape)
 
 
 def check_const(node: Node) -> None:

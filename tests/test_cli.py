@@ -11,7 +11,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from minigraph import __version__, cli, parse, tables
+from minigraph import __version__, cli, parse
+from minigraph.command import tables
 from minigraph.cli import COMMANDS, main
 
 WASTE = """\

@@ -37,7 +37,7 @@ def returned(text):
     return "x" if not made else f"{float(made[2]):g}" if made[1] else "kept"
 
 
-print(f"{'%c is the constant':42}{'MLIR':8}xDSL")
+print(f"{'operation':42}{'MLIR':8}xDSL")
 for op, constant, *flags in map(str.split, OPERATIONS.split(";")):
     kind = "f32" if op.endswith("f") else "i32"
     row = f"{op} %x, %c" + "".join(f" fastmath<{flag}>" for flag in flags)

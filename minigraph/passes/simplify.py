@@ -93,9 +93,18 @@ def compile_rule(rule: Rule) -> Compiled:
     pattern, result = parse_pattern(rule.pattern), parse_pattern(rule.result)
     if not isinstance(pattern, Call):
         raise GraphError(f"rule {rule.name}: the pattern '{rule.pattern}' is not an operation")
+    unbound = [name for name in hole_names(result) if name not in hole_names(pattern)]
+    if unbound:
+        raise GraphError(f"rule {rule.name}: the hole '{unbound[0]}' of '{rule.result}' is not in '{rule.pattern}'")
     if rule.when and rule.when not in PREDICATES:
         raise GraphError(f"rule {rule.name}: no predicate '{rule.when}'", hint=nearest(rule.when, PREDICATES))
     return Compiled(rule, tuple(dict.fromkeys(orders(pattern))), result)
+
+
+def hole_names(pattern) -> list[str]:
+    if isinstance(pattern, Call):
+        return [name for arg in pattern.args for name in hole_names(arg)]
+    return [pattern.name] if isinstance(pattern, Hole) else []
 
 
 def parse_pattern(text: str) -> Call | Hole | Literal:
@@ -213,6 +222,8 @@ def explain(rule: Rule, graph: Graph, name: str, fast: Iterable[str] = ()) -> st
     """Why did my rule not fire? One sentence about the rule and the node ``name``."""
     env = Env(graph)
     env.defs.update({node.name: node for node in graph.nodes})
+    if name not in env.defs:
+        raise GraphError(f"no value is named '{name}'", hint=nearest(name, env.defs))
     node, compiled = env.defs[name], compile_rule(rule)
     missing = [flag for flag in rule.flags if flag not in check_flags(fast)]
     if missing:

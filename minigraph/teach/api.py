@@ -50,7 +50,7 @@ def check(function: Callable) -> Report:
         lines += save_mine(exercise, function) if exercise.is_pass else []
         return Report(exercise.name, "right", f"{verdict.tried:,} cases agree with the reference.", tuple(lines))
     tries = state.record_check(exercise.name, "wrong")
-    mistake = known_mistake(exercise, failure)
+    mistake = known_mistake(exercise, failure, function)
     lines = [mistake.note] if mistake else []
     if tries >= TRIES:
         lines.append(f"hint({exercise.name}) helps, and solution({exercise.name}) is open.")
@@ -60,21 +60,25 @@ def check(function: Callable) -> Report:
     return Report(exercise.name, "wrong", failure.sentence, tuple(lines), failure, pictures_of(failure))
 
 
-def known_mistake(exercise: Exercise, failure: Failure) -> Mistake | None:
-    """The mistake that gives the very same wrong answer on the counterexample."""
+def known_mistake(exercise: Exercise, failure: Failure, function: Callable) -> Mistake | None:
+    """The mistake that gives the very same wrong answer on the counterexample; of several, the one that also agrees
+    with ``function`` on most of the exercise's probes."""
     case = failure.case or (failure.graph,)
     if failure.got is None or case == (None,):
         return None
-    for mistake in exercise.mistakes:
-        if mistake.kind != failure.kind:
-            continue
-        try:
-            answer = exercise.adapt(mistake.function)(*case)
-        except Exception:  # a mistake may fail on any case but its own
-            continue
-        if equal(getattr(answer, "graph", answer), failure.got):
-            return mistake
-    return None
+    suspects = [mistake for mistake in exercise.mistakes if mistake.kind == failure.kind
+                and equal(answer(exercise, mistake.function, case), failure.got)]
+    return max(suspects, default=None, key=lambda mistake: sum(
+        equal(answer(exercise, mistake.function, probe), answer(exercise, function, probe)) for probe in exercise.probes))
+
+
+def answer(exercise: Exercise, function: Callable, case: tuple):
+    """What a function makes of a case; the exception's type where it raises."""
+    try:
+        result = exercise.adapt(function)(*case)
+    except Exception as error:  # a learner's code and a mistake may raise anything
+        return type(error)
+    return getattr(result, "graph", result)
 
 
 def hint(function: Callable) -> None:

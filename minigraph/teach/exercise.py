@@ -39,6 +39,7 @@ class Exercise:
     hints: tuple[str, str, str]  # the idea, the algorithm in words, the skeleton
     mistakes: tuple[Mistake, ...]  # at least five
     alternatives: tuple[Callable, ...] = ()  # other right solutions, at least two
+    probes: tuple[tuple, ...] = ()  # calls that tell the mistakes apart, each the arguments of one
     adapt: Callable[[Callable], Callable] = lambda function: function
     praise: str = ""  # after success: what to look at
     is_pass: bool = False  # Graph -> Graph: may run in later chapters

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
+from ..command.tables import table
 from ..ir import Graph
 from ..passes import PASSES
 from ..pipeline import run_pass
@@ -23,7 +24,7 @@ def scoreboard(*names: str, passes: dict[str, Callable] | None = None, graph: Gr
     for name in names or ORDER:
         graph = run_pass(name, (passes or PASSES)[name], graph).after
         rows.append(row(f"+ {name}", graph))
-    print(table(rows))
+    print(table(rows), end="")
 
 
 def row(label: str, graph: Graph) -> dict[str, object]:
@@ -32,12 +33,3 @@ def row(label: str, graph: Graph) -> dict[str, object]:
     return {"pass": label, "nodes": counts.nodes, "launches": counts.launches,
             "bytes moved": counts.bytes_read + counts.bytes_written, "bytes stored": stored, "peak bytes": peak_bytes(graph)}
 
-
-def table(rows: Iterable[dict[str, object]]) -> str:
-    """Columns aligned, numbers to the right."""
-    rows = list(rows)
-    cells = [list(rows[0])] + [[f"{value:,}" if isinstance(value, int) else str(value) for value in one.values()] for one in rows]
-    widths = [max(len(line[i]) for line in cells) for i in range(len(cells[0]))]
-    lines = ["  ".join(text.ljust(width) if i == 0 else text.rjust(width) for i, (text, width) in enumerate(zip(line, widths)))
-             for line in cells]
-    return "\n".join(line.rstrip() for line in lines)

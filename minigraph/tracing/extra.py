@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .ops import DISTRIBUTIONS, make_attrs, row
-from .trace_record import ACTIVE, Traced, cast, emit, lift, recording
-from .types import DTYPES, SHORT
+from ..ops import DISTRIBUTIONS, make_attrs, row
+from .record import ACTIVE, Traced, cast, emit, lift, recording
+from ..types import DTYPES, SHORT
 
 
 def apply(op: str, *values, **attrs):
@@ -112,7 +112,7 @@ def assert_close(x, y, digits: int = 5) -> None:
 
 
 def assert_finite(x):
-    """Raise CheckFailed, each time the graph runs, if x has infs or NaNs; x itself, as from ``np.asarray_chkfinite``."""
+    """Raise CheckFailed, each time the graph runs, if x has infs or NaNs; gives x, as does ``np.asarray_chkfinite``."""
     if x.dtype.kind == "f":
         effect("assert_finite", x)
     return x
@@ -125,6 +125,3 @@ def constant(x):
     """
     return np.asarray(x) if ACTIVE.get() is None else lift(x)
 
-
-__all__ = ["erf", "rsqrt", "take", "update_slice", "quantize", "dequantize", "conv2d", "random", "random_like",
-           "print_value", "assert_close", "assert_finite", "constant"]

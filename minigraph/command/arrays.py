@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from .errors import MinigraphError, ParseError, nearest
-from .ir import Graph
-from .text import parse
-from .types import DTYPES, Type, type_of
+from ..errors import MinigraphError, ParseError, nearest
+from ..ir import Graph
+from ..text import parse
+from ..types import DTYPES, Type, type_of
 
 
 class InputError(MinigraphError):

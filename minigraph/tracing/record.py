@@ -7,91 +7,17 @@ takes the first variable that it is bound to.
 
 from __future__ import annotations
 
-import functools
-import os
-import sys
 from contextvars import ContextVar
 from dataclasses import dataclass
 
 import numpy as np
 
-from .errors import GraphError, TraceError
-from .ir import NAME, Builder, Graph, Node
-from .ops import Attrs, infer, make_attrs, row
-from .types import DTYPES, SHORT, Const, Type
+from ..ir import NAME, Builder, Graph, Node
+from ..ops import Attrs, infer, make_attrs, row
+from ..types import DTYPES, SHORT, Const, Type
+from .source import array_name, fail, position, user_frame
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-NUMPY = os.path.dirname(os.path.abspath(np.__file__))
 ACTIVE: ContextVar[Recording | None] = ContextVar("minigraph_trace", default=None)
-
-
-# ---- where we are in the user's program ---------------------------------------------------------------------------
-
-
-@functools.lru_cache(maxsize=None)
-def is_machinery(filename: str) -> bool:
-    """Is this the tracer's own code or NumPy's? Everything else, other parts of minigraph too, is the user's."""
-    folder, base = os.path.split(os.path.abspath(filename))
-    return (folder == HERE and base.startswith("trace")) or folder.startswith(NUMPY)
-
-
-def user_frame():
-    """The innermost frame that is the user's code, or None."""
-    frame = sys._getframe(1)
-    while frame is not None and is_machinery(frame.f_code.co_filename):
-        frame = frame.f_back
-    return frame
-
-
-def position(filename: str, line: int) -> str:
-    """``model.py:12``; a notebook cell, whose file is named after a hash, is ``cell:12``."""
-    base = os.path.basename(filename)
-    return f"{'cell' if base[:-3].isdigit() else base}:{line}"
-
-
-def here() -> str:
-    frame = user_frame()
-    return position(frame.f_code.co_filename, frame.f_lineno) if frame else ""
-
-
-# ---- errors ---------------------------------------------------------------------------------------------------------
-
-
-class TraceTypeError(TraceError, TypeError):
-    """A TraceError where NumPy raises TypeError."""
-
-
-class TraceIndexError(TraceError, IndexError):
-    """A TraceError where NumPy raises IndexError or AxisError."""
-
-
-class TraceOverflowError(TraceError, OverflowError):
-    """A TraceError where NumPy raises OverflowError."""
-
-
-class TraceAttributeError(TraceError, AttributeError):
-    """A TraceError where NumPy raises AttributeError."""
-
-
-SAME_CLASS = {TypeError: TraceTypeError, IndexError: TraceIndexError, OverflowError: TraceOverflowError,
-              AttributeError: TraceAttributeError}
-
-
-def fail(rule: str, hint: str = "", like: type[Exception] = ValueError):
-    """Raise the TraceError that is also a ``like``, at the user's line."""
-    raise SAME_CLASS.get(like, TraceError)(rule, where=here(), hint=hint) from None
-
-
-def located(error: Exception) -> TraceError:
-    """What NumPy or the IR refuses, as a TraceError at the user's line; it is still an instance of NumPy's class."""
-    if isinstance(error, TraceError):
-        return error
-    kind = next((ours for theirs, ours in SAME_CLASS.items() if isinstance(error, theirs)), TraceError)
-    rule, hint = (error.rule, error.hint) if isinstance(error, GraphError) else (str(error), "")
-    return kind(rule, where=here(), hint=hint)
-
-
-# ---- values ---------------------------------------------------------------------------------------------------------
 
 
 class Traced:
@@ -127,7 +53,8 @@ class Traced:
         return self._type.nbytes
 
     def __repr__(self) -> str:
-        return f"<traced {self._type}>"
+        entry = self._recording.entries[self._index]
+        return f"<traced {entry.label}: {self._type}>" if entry.named else f"<traced {self._type}>"
 
 
 @dataclass(slots=True)
@@ -230,22 +157,6 @@ def is_frozen(array) -> bool:
         return memoryview(array).readonly
     except TypeError:
         return False
-
-
-def array_name(frame, array) -> str:
-    """What the user's code calls the array: a variable ``w`` or an attribute ``layer.w``, else ``c``."""
-    if frame is None:
-        return "c"
-    mentioned = frame.f_code.co_names  # the globals and attributes of this code
-    variables = {**frame.f_locals, **{name: frame.f_globals[name] for name in mentioned if name in frame.f_globals}}
-    candidates = list(variables.items())
-    for name, value in variables.items():
-        fields = getattr(value, "__dict__", {})
-        candidates += [(f"{name}.{field}", fields[field]) for field in mentioned if field in fields]
-    for name, value in candidates:
-        if (value is array or isinstance(value, np.ndarray) and value is array.base) and NAME.fullmatch(name):
-            return name
-    return "c"
 
 
 # ---- what the tables of NumPy functions are written in ---------------------------------------------------------------

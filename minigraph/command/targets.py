@@ -15,11 +15,11 @@ import types
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from .errors import MinigraphError, nearest
-from .files import FileError, load
-from .ir import Graph
-from .text import parse
-from .types import Type, parse_type
+from ..errors import MinigraphError, nearest
+from ..files import FileError, load
+from ..ir import Graph
+from ..text import parse
+from ..types import Type, parse_type
 
 PYTHON = re.compile(r"(.*\.py)(?::(.*))?", re.DOTALL)
 SPEC = re.compile(r"\s*\w+\s*\[[\d\s,]*\]\s*")  # what an annotation or a default must look like to be taken for a type
@@ -77,7 +77,7 @@ def parse_at(where: str, type: str) -> Type:
 def load_function(path: Path, name: str | None, specs: dict[str, Type]) -> Graph:
     """Run the file, then trace the function that it calls ``name``."""
     code = compile_file(path, name)
-    from .trace import trace
+    from ..trace import trace
 
     with visit(path):
         module = types.ModuleType(f"minigraph_target_{path.stem}")

@@ -10,7 +10,10 @@ from math import prod
 
 import numpy as np
 
-from .trace_record import Traced, cast, emit, fail, lift
+from ..errors import GraphError
+from ..types import broadcast
+from .record import Traced, cast, emit, lift
+from .source import fail
 
 FULL = slice(None)
 
@@ -136,6 +139,11 @@ def getitem_arrays(x: Traced, items: list, at: int) -> Traced:
     places = [place for place, item in enumerate(items) if advanced(item)]
     together = places == list(range(places[0], places[-1] + 1)) and not places[0] < at <= places[-1]
     indices = [items[place] for place in places]
+    shapes = [getattr(index, "shape", ()) for index in indices]
+    try:
+        broadcast(*shapes)
+    except GraphError:
+        fail(f"index arrays of shapes {' and '.join(map(str, map(list, shapes)))} do not broadcast", like=IndexError)
     # the rest first: afterwards x has all indexed axes in full, and the Nones
     x = getitem_basic(x, [FULL if advanced(item) else item for item in items])
     if len(places) == 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 
-from .errors import MinigraphError, nearest
+from ..errors import MinigraphError, nearest
 
 
 class UsageError(MinigraphError):

@@ -8,12 +8,12 @@ from dataclasses import fields, is_dataclass
 
 import numpy as np
 
-from .ir import Graph, Node
-from .ops import Attrs
-from .pipeline import Optimized
-from .run_numpy import stats
-from .text import print_graph
-from .types import Const, format_value
+from ..ir import Graph, Node
+from ..ops import Attrs
+from ..pipeline import Optimized
+from ..run_numpy import stats
+from ..text import print_graph
+from ..types import Const, format_value
 
 
 def table(rows: Sequence[Mapping[str, object]]) -> str:

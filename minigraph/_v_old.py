@@ -1,0 +1,148 @@
+"""The verifier: every invariant of the IR is one named check with its own sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from .errors import GraphError, nearest
+from .ir import NAME, Graph, Node
+from .ops import Attrs, Kind, infer, make_attrs, row
+from .text import WORDS, node_line
+from .types import Const, Type, check_size
+
+
+def verify(graph: Graph) -> None:
+    """Raise GraphError for the first invariant that ``graph`` breaks; return None where all hold."""
+    for error in problems(graph):
+        raise error
+
+
+def problems(graph: Graph) -> Iterator[GraphError]:
+    """Every broken invariant, in the order of the nodes. Later ones may follow from earlier ones."""
+    types: dict[str, Type] = {}
+    all_names = None
+    token = None  # the effect before
+    inputs_done = False
+    for node in graph.nodes:
+        try:
+            if node.name in types:
+                raise GraphError(f"'{node.name}' is defined twice", hint="every value has one definition")
+            if type(node.name) is not str or not NAME.fullmatch(node.name) or node.name in WORDS:
+                raise GraphError(f"{node.name!r} is not a name", hint="a name is letters, digits and _, with dots inside")
+            facts = row(node.op)
+            if facts.kind is Kind.INPUT:
+                check_input(node, inputs_done)
+                types[node.name] = node.type
+                continue
+            inputs_done = True
+            if facts.kind is Kind.CONST:
+                check_const(node)
+                types[node.name] = node.type
+                continue
+            try:
+                operand_types = tuple([types[name] for name in node.inputs])
+            except KeyError as missing:
+                all_names = all_names or [other.name for other in graph.nodes]
+                raise undefined(node, missing.args[0], all_names) from None
+            check_attrs(node, facts)
+            expected = infer(facts, operand_types, node.value)
+            if node.type != expected:
+                raise GraphError(f"{node.op} gives {expected}, but the node says {node.type}",
+                                 hint="a node's type is what its row infers")
+            if facts.kind is Kind.EFFECT:
+                check_effect(node, facts, token)
+                token = node.name
+        except GraphError as error:
+            yield error.at(line=safe_line(node), where=", ".join(map(str, node.origin[-1:])))
+        if isinstance(node.type, Type):
+            types.setdefault(node.name, node.type)
+    yield from check_outputs(graph, types)
+
+
+def safe_line(node: Node) -> str:
+    """The node's text line; a node too broken to print is shown by its repr."""
+    try:
+        return node_line(node)
+    except Exception:  # a learner's node may hold anything at all
+        return repr(node)[:200]
+
+
+def undefined(node: Node, name: str, all_names: list[str]) -> GraphError:
+    if name in all_names:
+        return GraphError(f"operand '{name}' is defined later", hint="list each node after its operands")
+    return GraphError(f"operand '{name}' is not defined", hint=nearest(str(name), all_names))
+
+
+def check_input(node: Node, inputs_done: bool) -> None:
+    if inputs_done:
+        raise GraphError(f"input '{node.name}' comes after a computed node", hint="inputs are listed first")
+    if node.inputs or node.value is not None or not isinstance(node.type, Type):
+        raise GraphError(f"input '{node.name}' has a type and nothing else")
+    check_size(node.type.shape)
+
+
+def check_const(node: Node) -> None:
+    if node.inputs or not isinstance(node.value, Const):
+        raise GraphError(f"const '{node.name}' holds a Const and has no operands",
+                         hint="make one with Const.of(array)" if isinstance(node.value, np.ndarray) else "")
+    if node.type != node.value.type:
+        raise GraphError(f"the constant is {node.value.type}, but the node says {node.type}")
+
+
+def check_attrs(node: Node, facts) -> None:
+    """The row's attributes, all of them, in canonical form: equal meanings must be equal values."""
+    if node.value is None and not facts.attrs:
+        return
+    if node.value is not None and not isinstance(node.value, Attrs):
+        raise GraphError(f"{node.op} has attributes, not {type(node.value).__name__}", hint="make them with ops.make_attrs")
+    # by repr, because True == 1
+    if repr(make_attrs(facts, dict(node.value or ()))) != repr(node.value):
+        raise GraphError(f"the attributes of {node.op} are not in canonical form", hint="make them with ops.make_attrs")
+
+
+def check_effect(node: Node, facts, token: str | None) -> None:
+    after = node.inputs[int(facts.arity[0]):]
+    if after != ((token,) if token else ()):
+        raise GraphError(f"effect '{node.name}' must come after '{token}'" if token else
+                         f"effect '{node.name}' is the first, so it takes no token",
+                         hint="each effect takes the token of the one before as its last operand")
+
+
+def check_outputs(graph: Graph, types: dict[str, Type]) -> Iterator[GraphError]:
+    seen: set[str] = set()
+    for public, value in graph.outputs:
+        if value not in types:
+            yield GraphError(f"output '{public}' is '{value}', which is not defined", hint=nearest(str(value), types))
+        elif types[value].dtype == "token":
+            yield GraphError(f"output '{public}' is an effect's token, which holds no data")
+        if public in seen:
+            yield GraphError(f"two outputs are named '{public}'", hint="public names are unique")
+        if type(public) is not str or not NAME.fullmatch(public):
+            yield GraphError(f"{public!r} is not a name for an output")
+        seen.add(public)
+
+
+def check_signature(before: Graph, after: Graph) -> Iterable[GraphError]:
+    """What a pass must keep: the inputs with their types and order, the outputs' public names and types."""
+    old = [(node.name, node.type) for node in before.inputs]
+    new = [(node.name, node.type) for node in after.inputs]
+    if old != new:
+        yield GraphError(f"a pass changed the inputs from ({signature(old)}) to ({signature(new)})",
+                         hint="inputs are the graph's signature: never removed, renamed or reordered")
+    old = output_types(before)
+    new = output_types(after)
+    if old != new:
+        yield GraphError(f"a pass changed the outputs from ({signature(old)}) to ({signature(new)})",
+                         hint="public names and types stay; only the values behind them may change")
+
+
+def output_types(graph: Graph) -> list[tuple[str, Type]]:
+    wanted = {value for _, value in graph.outputs}
+    types = {node.name: node.type for node in graph.nodes if node.name in wanted}
+    return [(public, types.get(value)) for public, value in graph.outputs]
+
+
+def signature(pairs) -> str:
+    return ", ".join(f"{name}: {type}" for name, type in pairs)

@@ -1,0 +1,1 @@
+"""The parts of the command line: options, targets, inputs and tables."""

@@ -1,0 +1,1 @@
+"""What ``minigraph.trace`` is made of: a proxy, a recording, and tables of NumPy functions."""
