@@ -15,6 +15,7 @@ COMMANDS = {
     "setup": (commands.setup, "make or update .venv and fetch the model [--pip] [--system] [cuda12|cuda13] [nvrtc]"),
     "lab": (commands.lab, "set up, then open JupyterLab [its options]"),
     "start": (commands.start, "copy the exercises to work/, where you solve them; what is there stays"),
+    "grade": (commands.grade, "grade a folder of submissions, each in a process of its own: FOLDER [exercises]"),
     "build": (commands.build, "make the notebooks from the chapters' sources [words of their names]"),
     "test": (commands.test, "set up, then run the tests and the notebooks [paths] [pytest's options]"),
     "doctor": (commands.doctor, "say what works here, and what to do about what does not"),

@@ -99,6 +99,13 @@ def copy_exercises() -> int:
     return made
 
 
+def grade(args: list[str]) -> int:
+    """Grade with the environment's Python."""
+    environment.prepare()
+    sys.stdout.flush()
+    return run([PYTHON, "-m", "course.grade", *args])
+
+
 def build(args: list[str]) -> int:
     """Make the notebooks, with the environment's Python."""
     environment.prepare()

@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))  # also where minigraph is not installed
+
 from minigraph.errors import MinigraphError, PassError, TraceError
 from minigraph.ir import Graph
 from minigraph.passes import PASSES

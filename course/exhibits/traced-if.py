@@ -1,5 +1,6 @@
-# `if total > 0` needs a number while the tracer has none: torch.fx and JAX stop there, torch.compile
-# cuts the graph in two and lets Python decide in between. jnp.where puts the choice into the graph.
+# `if total > 0` needs a number and the tracer has none: torch.fx and JAX stop. torch.compile ends the
+# graph there, lets Python decide, and makes a graph for each side that is taken. lax.select puts the
+# choice into the graph.
 # torch 2.13.0, jax 0.10.2, jaxlib 0.10.2; Python 3.11, Linux x86-64, 2026-11.
 # `pip install torch==2.13.0 jax==0.10.2 jaxlib==0.10.2; python course/exhibits/traced-if.py`
 import os
@@ -30,5 +31,5 @@ compiled(torch.ones(7)), compiled(torch.zeros(7))
 for graph in graphs:
     print("  ", *(node.name for node in graph.nodes if node.op != "placeholder"))
 
-print("with jnp.where(total > 0, x * 2, x - 1) for the if:")
-print(jax.make_jaxpr(lambda x: jnp.where(x.sum() > 0, x * 2, x - 1))(jnp.ones(7)))
+print("with jax.lax.select(total > 0, x * 2, x - 1) for the if:")
+print(jax.make_jaxpr(lambda x: jax.lax.select(x.sum() > 0, x * 2, x - 1))(jnp.ones(7)))

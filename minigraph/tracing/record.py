@@ -119,6 +119,8 @@ class Recording:
         """A captured array, once for each place in memory; one that was written to since is another constant."""
         if type(array) not in (np.ndarray, np.memmap):
             fail(f"a {type(array).__name__} cannot be captured", "pass np.asarray of it", TypeError)
+        if array.dtype.newbyteorder("=") not in SHORT:
+            fail(f"dtype {array.dtype} is not one of the IR's", "dtypes are " + " ".join(DTYPES), TypeError)
         if not array.dtype.isnative:
             array = array.astype(array.dtype.newbyteorder("="))
         if array.ndim > 1 and array.flags.f_contiguous and not array.flags.c_contiguous:

@@ -216,7 +216,7 @@ def outer(ufunc, a, b):
 
 def call_ufunc(ufunc, method: str, args: tuple, kwargs: dict):
     """``Tracer.__array_ufunc__``: a call, or ``np.add.reduce``, ``np.add.accumulate``, ``np.multiply.outer``."""
-    if kwargs.pop("out", None) not in (None, (None,)) or method == "at":
+    if method == "at" or any(array is not None for array in kwargs.pop("out", ())):
         fail(f"np.{ufunc.__name__} would write into an array in place; a graph has no writes",
              "write x = x + y instead of x += y, and leave out= away", TypeError)
     dtype = kwargs.pop("dtype", None)
