@@ -1,4 +1,4 @@
-"""Benchmarks: ``minigraph bench passes`` and ``minigraph bench llm``. Ratios come from one run.
+"""Benchmarks: ``minigraph bench passes``, ``llm`` and ``checker``. Ratios come from one run.
 
 Each benchmark is a function that returns rows (dicts) for a table. Times vary with the machine and its load, so
 nothing here is a test.
@@ -147,4 +147,11 @@ def bench_llm(tokens: int = 32, rounds: int = 3) -> list[Row]:
     ]
 
 
-BENCHES: dict[str, Callable[[], list[Row]]] = {"passes": bench_passes, "llm": bench_llm}
+def bench_checker() -> list[Row]:
+    """The course's checker against planted mistakes; see ``minigraph.teach.power``."""
+    from .teach.power import bench_checker
+
+    return bench_checker()
+
+
+BENCHES: dict[str, Callable[[], list[Row]]] = {"passes": bench_passes, "llm": bench_llm, "checker": bench_checker}

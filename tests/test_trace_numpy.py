@@ -18,7 +18,7 @@ BITS = """
 -x  +x  abs(x)  ~x  np.sign(x)  np.sqrt(x)  np.exp(x)  np.log(x)  np.tanh(x)  np.sin(x)  np.cos(x)  np.floor(x)
 np.ceil(x)  np.rint(x)  np.trunc(x)  np.fix(x)  np.fabs(x)  np.square(x)  np.positive(x)  np.isnan(x)  np.isinf(x)
 np.isfinite(x)  np.logical_not(x)  np.deg2rad(x)  np.rad2deg(x)  np.degrees(x)  np.radians(x)  np.conj(x)
-np.signbit(x[:9])  np.copysign(x[:9],-2)  np.copysign(3,x[:9])  np.heaviside(x,0.5)  1/x  np.fmod(x,3)  np.fmod(x,-2)
+np.signbit(x[:9])  np.modf(x[:9])  np.copysign(x[:9],-2)  np.copysign(3,x[:9])  np.heaviside(x,0.5)  1/x  np.fmod(x,3)  np.fmod(x,-2)
 x**2  x**0.5  x**-1  x**2.0  x**-1.0  x**3  x**0  x**1  x**True  2**x  2.0**x  0.5**x  np.power(x,0.5)  np.power(x,2)
 np.int64(3)**x  x**np.int64(2)  x**np.float16(0.5)  x**np.float64(0.5)  x**np.full(18,0.5)  x**np.full(18,2)  x**-2
 x+1  x+1.5  1-x  x*2  x*0  x/2  x/0  2/x  x//2  x//0  7//x  x%3  x%-3  x%0  x-(-1)  x*-1  x+300  x+True  x-True  x*True
@@ -68,12 +68,12 @@ x.reshape(3,6)[1:,::-2]  x.reshape(3,6)[[0,2],[1,3]]  x.reshape(3,3,2)[0,:,[1,0,
 np.max(x[:0],initial=0)  np.any(x[:0])  np.all(x[:0])  np.concatenate([x[:0],x])  x[:0].reshape(0,5)  x[:0].reshape(3,-1)
 np.reshape(x[0],(1,1))  np.transpose(x[0])  x[0].max()  np.squeeze(x[0])  (x>0)+(x<0)  np.maximum(x>0,x<0)  (x>0)*1.5
 (x>0)/2  (x>0)**2  (x>0)@(x>0)  np.cumsum(x>0)  np.sum(x>0)  np.mean(x>0)  (x>0)-(x<0)  -(x>0)  np.select([x>1],[x],x)
-x[18]  x[-19]  x[0,0]  x[1.5]  x.reshape(4,4)  x+np.zeros(7)  x.sum(axis=1)  np.concatenate([x,x[None]])  np.swapaxes(x,0,1)
+np.max(x,initial=0,where=x<2)  np.min(x,where=x>2)  np.all(x,where=x>0)  x.any(where=x<0)  x[18]  x[-19]  x[0,0]  x[1.5]  x.reshape(4,4)  x+np.zeros(7)  x.sum(axis=1)  np.concatenate([x,x[None]])  np.swapaxes(x,0,1)
 np.expand_dims(x,5)  np.stack([x,x[:2]])  x@np.ones(3)  x[[99]]  x[[0],[1]]  np.squeeze(x,0)  np.split(x,4)  np.max(x[:0])
 np.argmax(x[:0])  np.concatenate([x[0],x[1]])  np.moveaxis(x,0,3)  x.reshape(3,6)[:,:,0]  x.missing  x<<1.5  x['a']
 """.split()
 ROUNDED = """
-np.sum(x)  np.prod(x[:4])  np.mean(x)  np.cumsum(x)  np.var(x)  np.std(x[2:8])  x.var(ddof=1)  np.average(x)  np.nansum(x)
+np.sum(x,where=x>0)  np.sum(x,axis=0,keepdims=True,where=x>9)  np.prod(x,where=x>1)  np.add.reduce(x,where=x>0)  np.linalg.matmul(x.reshape(3,6),x.reshape(6,3))  np.sum(x)  np.prod(x[:4])  np.mean(x)  np.cumsum(x)  np.var(x)  np.std(x[2:8])  x.var(ddof=1)  np.average(x)  np.nansum(x)
 np.average(x[2:5],weights=np.array([1,2,3]))  np.average(x[2:5],weights=np.array([1,2,3],np.float16))  np.nanprod(x[:9])
 np.sum(x,dtype=np.float32)  np.sum(x,dtype=np.int64)  np.mean(x,dtype=np.float64)  np.sum(x,initial=3)  np.add.reduce(x)
 np.multiply.reduce(x[:3])  np.add.accumulate(x)  np.dot(x[:3],x[:3])  x[2:5]@x[2:5]  np.inner(x[2:5],x[2:5])

@@ -104,4 +104,5 @@ PRODUCTS = {  # name in NumPy -> our version
     "dot": dot, "inner": inner, "outer": lambda a, b: np.ravel(lift(a))[:, None] * np.ravel(lift(b))[None, :],
     "vdot": lambda a, b: dot(np.ravel(lift(a)), np.ravel(lift(b))),
     "tensordot": tensordot, "einsum": einsum, "linalg.norm": norm,
+    "linalg.matmul": lambda x1, x2: np.matmul(x1, x2),
 }  # fmt: skip

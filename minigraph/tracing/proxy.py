@@ -51,7 +51,7 @@ def located_errors(method):
 
 def call_function(function, args: tuple, kwargs: dict):
     """Our version of a NumPy function; arguments that change nothing here (``subok``, ``order="K"``) are dropped."""
-    name = function.__name__
+    name = f"{function.__module__}.{function.__name__}".partition(".")[2]
     if function not in FUNCTIONS:
         fail(f"np.{name} is not known to the tracer", nearest(name, [*NAMES, *KNOWN])
              or "build it from NumPy functions that are, or compute it before the traced function")

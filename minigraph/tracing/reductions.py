@@ -27,11 +27,16 @@ def widened(a: Traced, dtype) -> Traced:
     return cast(a, np.dtype(dtype))
 
 
+def masked(a: Traced, where, filler) -> Traced:
+    """The elements that ``where=`` leaves out are replaced by what changes nothing."""
+    return a if where is True else np.where(where, a, a.dtype.type(filler))
+
+
 def accumulating(row: str):
     """``np.sum`` and ``np.prod``."""
 
-    def reduction(a, axis=None, dtype=None, *, keepdims=False, initial=None):
-        a = widened(lift(a), dtype)
+    def reduction(a, axis=None, dtype=None, *, keepdims=False, initial=None, where=True):
+        a = masked(widened(lift(a), dtype), where, row == "prod")
         if a.dtype == bool:  # only with dtype=bool
             return reduce("any" if row == "sum" else "all", a, axis, keepdims)
         result = reduce(row, a, axis, keepdims)
@@ -43,10 +48,14 @@ def accumulating(row: str):
 
 
 def selecting(row: str, combine):
-    """``np.max`` and ``np.min``; of an axis of length 0 only with ``initial``."""
+    """``np.max`` and ``np.min``; of an axis of length 0, and with ``where=``, only with ``initial``."""
 
-    def reduction(a, axis=None, *, keepdims=False, initial=None):
+    def reduction(a, axis=None, *, keepdims=False, initial=None, where=True):
         a = lift(a)
+        if where is not True:
+            if initial is None:
+                fail("reduction operation with where= does not have an identity, so to use it give initial=")
+            a = masked(a, where, initial)
         empty = any(a.shape[i] == 0 for i in axes_of(axis, a.ndim))
         if initial is not None and empty:
             return np.full_like(reduce("any", truth(a), axis, keepdims), initial, dtype=a.dtype)
@@ -58,7 +67,8 @@ def selecting(row: str, combine):
 
 
 def logical(row: str):
-    return lambda a, axis=None, *, keepdims=False: reduce(row, truth(lift(a)), axis, keepdims)
+    return lambda a, axis=None, *, keepdims=False, where=True: reduce(
+        row, masked(truth(lift(a)), where, row == "all"), axis, keepdims)
 
 
 def arg(row: str):

@@ -121,6 +121,7 @@ COMPOSED = {
     np.divmod: lambda a, b: (a // b, a % b),
     np.heaviside: heaviside,
     np.signbit: signbit,
+    np.modf: lambda x: (np.copysign(np.where(np.isinf(x), x.dtype.type(0), x - np.trunc(x)), x), np.trunc(x)),
     np.copysign: lambda a, b: np.where(signbit(b), -abs(a), abs(a)),
     np.deg2rad: scaled(lambda real: real(np.pi) / real(180)),
     np.radians: scaled(lambda real: real(np.pi) / real(180)),
@@ -190,7 +191,7 @@ def call(ufunc, args: tuple, dtype=None, casting="same_kind"):
     """Record ``ufunc(*args)``."""
     if ufunc not in ROWS and ufunc not in COMPOSED:
         fail(f"np.{ufunc.__name__} is not known to the tracer", nearest(ufunc.__name__, KNOWN)
-             or "build it from functions with a row in the op table: " + " ".join(OPS))
+             or "build it from NumPy functions that are, or compute it before the traced function")
     args = [arg if is_weak(arg) else lift(arg) for arg in args]
     dtypes = loop_dtypes(ufunc, tuple(map(kind_of, args)), None if dtype is None else np.dtype(dtype), casting)
     if ufunc in COMPARISONS:
@@ -220,9 +221,9 @@ def call_ufunc(ufunc, method: str, args: tuple, kwargs: dict):
         fail(f"np.{ufunc.__name__} would write into an array in place; a graph has no writes",
              "write x = x + y instead of x += y, and leave out= away", TypeError)
     dtype = kwargs.pop("dtype", None)
-    if kwargs.pop("where", True) is not True:
-        fail(f"np.{ufunc.__name__}(..., where=) is not known to the tracer", "use np.where on the result")
     if method == "__call__":
+        if kwargs.pop("where", True) is not True:
+            fail(f"np.{ufunc.__name__}(..., where=) is not known to the tracer", "use np.where on the result")
         casting = kwargs.pop("casting", "same_kind")
         for harmless in ("order", "subok"):
             kwargs.pop(harmless, None)
