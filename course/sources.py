@@ -13,7 +13,9 @@ A word after ``%%`` is a tag or a directive; the directives make a cell from som
 
 ======================  ==============================================================================================
 ``exercise=NAME``       the stub of an exercise, and in the solutions the solution
+``break=RULE``          a cell that breaks a rule of the IR: with a right graph, and in the solutions a broken one
 ``refute=NAME``         a cell that refutes a wrong pass: with the graph to change, and in the solutions with the answer
+``refute_trace=NAME``   the same with inputs for a traced function: the example's to change, and in the solutions the answer
 ``recall``              lines ``Q:`` and ``A:``, as questions with hidden answers
 ``glossary=NN``         the chapter's rows of the glossary, as a table
 ``exhibit=NAME``        the recorded text ``course/exhibits/NAME.txt``
@@ -72,6 +74,10 @@ def make_cells(words: list[str], body: str, solve: bool, path: Path) -> list[Cel
         return [Cell("markdown", exhibit(argument))]
     if head == "exercise":
         return [Cell("code", exercise(argument, solve))]
+    if head == "break":
+        return [Cell("code", broken(argument, solve), tags)]
+    if head == "refute_trace":
+        return [Cell("code", baked(argument, solve), tags)]
     if head == "refute":
         return [Cell("code", refutation(argument, solve), tags)]
     if len(tags) != len(words):
@@ -123,6 +129,19 @@ def refutation(name: str, solve: bool) -> str:
     one = REFUTATIONS[name]
     graph = str(one.answer if solve else one.start).strip()
     return f'graph = parse("""\n{graph}\n""")\nrefute({name}, graph)'
+
+
+def baked(name: str, solve: bool) -> str:
+    from minigraph.teach.exercises import BAKED
+
+    inputs = BAKED[name].answer if solve else BAKED[name].example
+    return f"refute_trace({name}, {', '.join(f'{key}={value}' for key, value in inputs.items())})"
+
+
+def broken(rule: str, solve: bool) -> str:
+    from minigraph.teach.exercises import BREAKS
+
+    return f'break_rule("{rule}", {BREAKS[rule].answer if solve else "good"})'
 
 
 def plain(text: str) -> str:

@@ -17,7 +17,8 @@ from .pipeline import Optimized, optimize
 from .run_numpy import compile, run, stats
 from .text import node_line, parse, print_diff, print_graph
 from .trace import (
-    assert_close, assert_finite, print_value, random, random_like, spec, trace, update_slice,
+    assert_close, assert_finite, constant, conv2d, dequantize, erf, print_value, quantize, random, random_like, rsqrt, spec,
+    take, trace, update_slice,
 )  # fmt: skip
 from .types import Const, Type, parse_type, same_bits
 from .verify import problems, verify

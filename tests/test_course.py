@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from course.build import make_notebook, notebooks
 from course.sources import chapters, read_cells
 from minigraph.teach import api, prelude, state
 from minigraph.teach.exercise import BEGIN, END, solution_lines, solved, source_of, stub
-from minigraph.teach.exercises import CHAPTERS, EXERCISES, REFUTATIONS
+from minigraph.teach.exercises import BREAKS, CHAPTERS, EXERCISES, REFUTATIONS
+from minigraph.teach.invariants import RULES, broken_rules
 from minigraph.teach.judge import judge_one
 from minigraph.verify import verify
 
@@ -23,6 +25,7 @@ WRONG = [pytest.param(one, mistake, id=f"{name}-{mistake.function.__name__}")
 RIGHT = [pytest.param(one, function, id=f"{name}-{function.__name__}")
          for name, one in EXERCISES.items() for function in one.alternatives]
 REFUTED = [pytest.param(one, id=name) for name, one in REFUTATIONS.items()]
+BROKEN = [pytest.param(one, id=name) for name, one in BREAKS.items()]
 
 
 @pytest.fixture(autouse=True)
@@ -103,11 +106,28 @@ def test_a_refutation_can_be_found_and_is_not_given_away(one):
     assert api.refute(one.function, one.answer).outcome == "right"
 
 
+def broken(one):
+    """The graph that the solution's notebook gives."""
+    names = {key: getattr(prelude, key) for key in prelude.__all__} | {node.name: node for node in one.start.nodes}
+    return eval(one.answer, names | {"good": one.start})
+
+
+@pytest.mark.parametrize("one", BROKEN)
+def test_a_rule_can_be_broken_and_no_other_with_it(one):
+    assert one.rule in RULES and one.hint and one.lesson
+    assert not broken_rules(one.start)
+    assert api.break_rule(one.rule, one.start).outcome == "not attempted"
+    for other in BREAKS.values():
+        assert api.break_rule(one.rule, broken(other)).outcome == ("right" if other is one else "wrong")
+
+
 def test_solving_everything_is_100_percent():
     for exercise in EXERCISES.values():
         assert api.check(in_a_notebook(solved(source_of(exercise.solution)), exercise.name)).outcome == "right"
     for one in REFUTATIONS.values():
         api.refute(one.function, one.answer)
+    for one in BREAKS.values():
+        api.break_rule(one.rule, broken(one))
     assert "100 %" in str(api.progress())
 
 
@@ -151,6 +171,9 @@ def test_every_exercise_of_a_chapter_is_in_its_notebook(folder):
     for name, one in REFUTATIONS.items():
         if one.chapter == gates.chapter_of(folder):
             assert f"refute({name}, graph)" in code
+    for name, one in BREAKS.items():
+        if one.chapter == gates.chapter_of(folder):
+            assert f'break_rule("{name}", ' in code
 
 
 # ---- built notebooks --------------------------------------------------------------------------------------------
@@ -181,9 +204,10 @@ def test_outputs_are_clean(path):
             assert output["output_type"] != "error"
             assert output.get("name") != "stderr", output
             data = output.get("data", {})
-            if "image/png" in data:
-                alt = "".join(data["text/plain"])
-                assert len(alt) > 20 and "<" not in alt, alt
+            assert "image/png" not in data and "image/svg+xml" not in data, "a picture without an alt text"
+            for image in re.findall(r"<img [^>]*>", "".join(data.get("text/html", ""))):
+                alt = re.search(r'alt="([^"]*)"', image)
+                assert alt and len(alt[1]) > 20, image[:200]
             assert " 0x" not in "".join(data.get("text/plain", "")), "an address is stored"
 
 

@@ -187,7 +187,7 @@ def test_any_name_can_be_drawn():
     graph = Graph(nasty, (Node(nasty, "input"), Node("", nasty, (nasty, "\ud800")), Node("é", "const")), ((nasty, ""),))
     picture = draw(graph)
     ET.fromstring(picture.svg)
-    json.dumps(picture._repr_mimebundle_()[0]).encode()
+    json.dumps(picture._repr_mimebundle_()).encode()
 
 
 # ---- large graphs ---------------------------------------------------------------------------------------------
@@ -358,11 +358,12 @@ def test_the_drawing_has_words_and_fits():
 
 def test_the_bundle_of_a_notebook():
     picture = draw(A4)
-    data, metadata = picture._repr_mimebundle_()
-    assert list(data) == ["image/svg+xml", "image/png", "text/plain"]
-    assert data["text/plain"] == picture.alt == metadata["image/png"]["alt"]
-    assert data["image/png"].startswith("iVBOR")
-    assert metadata["image/png"]["width"] == int(ET.fromstring(picture.svg).get("width"))
+    data = picture._repr_mimebundle_()
+    assert list(data) == ["text/html", "text/plain"]
+    assert data["text/plain"] == picture.alt
+    assert data["text/html"].startswith('<img src="data:image/png;base64,iVBOR')
+    assert f'alt="{html.escape(picture.alt)}"' in data["text/html"] and 'width="' in data["text/html"]
+
 
 
 CODE = """
@@ -410,7 +411,7 @@ def test_without_a_program_there_are_words(monkeypatch, tmp_path):
     picture = draw(A4)
     with pytest.raises(MinigraphError, match="pip install graphviz-pure"):
         picture.svg
-    data, _ = picture._repr_mimebundle_()
+    data = picture._repr_mimebundle_()
     assert data["text/plain"] == picture.alt and "pip install graphviz-pure" in data["text/html"]
     assert picture.save(tmp_path / "a4.dot").read_text(encoding="utf-8") == picture.dot
     assert "pip install graphviz-pure" in draw_history([stage()]).html

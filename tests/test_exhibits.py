@@ -56,6 +56,7 @@ def test_first_lines_say_what_with_which_versions_and_how(script):
     first, _ = parts(script)
     assert first == head(script.read_text(encoding="utf-8")), "the script's first lines are others: record it again"
     assert all(line.startswith("# ") and len(line) <= COLUMNS for line in first)
+    assert not [line for line in first if re.search(r"\S\*|\*\S", line)], "a * would end the italics of the caption"
     said = " ".join(line[2:] for line in first).split("`pip")[0]
     assert re.search(r"\b20\d\d-\d\d\.", said) and "Linux x86-64" in said
     for pin in pins(script):

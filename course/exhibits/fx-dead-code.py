@@ -1,5 +1,5 @@
-# torch.fx's eliminate_dead_code removes dead values, and two effects with them: an unused result is
-# deleted unless fx knows the operation as an effect. So the answer changes, from 2 * (x + 1) to 2 * x.
+# torch.fx's eliminate_dead_code removes the dead values, and two effects with them. What has no
+# used result goes, unless fx knows it as an effect: x.add_(1) goes, and the answer changes.
 # torch 2.13.0; Python 3.11, Linux x86-64, 2026-11.
 # `pip install torch==2.13.0; python course/exhibits/fx-dead-code.py`
 import torch

@@ -1,5 +1,5 @@
-# What MLIR's canonicalizer makes of x + 0 and its kin. Each row is a function with that one operation
-# and shows what the function returns afterwards: x, a constant, or the operation, kept.
+# What MLIR's canonicalizer makes of x + 0 and its kin. Each row is a function with that one
+# operation, and shows what the function returns afterwards: x, a constant, or the operation, kept.
 # iree-base-compiler 3.13.0 (its MLIR, arith dialect), xdsl 0.75.0 (MLIR's twin in Python);
 # Python 3.11, Linux x86-64, 2026-11.
 # `pip install iree-base-compiler==3.13.0 xdsl==0.75.0; python course/exhibits/mlir-flags.py`

@@ -1,5 +1,5 @@
-# ONNX Runtime merges two equal exponentials (its CommonSubexpressionElimination, a basic optimization).
-# The two random nodes stay two.
+# ONNX Runtime merges two equal exponentials (its CommonSubexpressionElimination, a basic
+# optimization). The two random nodes stay two.
 # onnxruntime 1.32.0, onnx 1.23.2; Python 3.11, Linux x86-64, 2026-11.
 # `pip install onnxruntime==1.32.0 onnx==1.23.2; python course/exhibits/onnxruntime-merges.py`
 import tempfile

@@ -1,5 +1,6 @@
 # The arithmetic left of ((3 + 4) * x) + (5 * 0), and the answer at x = -0.0, where IEEE's is 0.0.
-# Folding and dead-code elimination end at mul add, 7*x + 0. Who ends at mul used algebra: wrong sign.
+# Folding and dead-code elimination end at mul add, which is (7 * x) + 0. Who ends at mul used
+# algebra that is inexact: the answer is -0.0.
 # torch 2.13.0, jax 0.10.2, jaxlib 0.10.2, on the CPU; Python 3.11, Linux x86-64, 2026-11.
 # `pip install torch==2.13.0 jax==0.10.2 jaxlib==0.10.2; python course/exhibits/plus-zero.py`
 import os
@@ -35,7 +36,7 @@ def compiled(number):
 
 def row(name, graph, answer=""):
     left = " ".join(re.findall(r"(?:aten\.|stablehlo\.|[\]}] )(add|mul)", graph))
-    print(f"{name:50} {left:17}", *(f"{float(value):4}" for value in answer))
+    print(f"{name:50} {left:17} {''.join(f'{float(value):4}' for value in answer)}".rstrip())
 
 
 module = torch.export.export(Module(), (torch.tensor([-0.0]),)).module()

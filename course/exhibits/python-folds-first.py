@@ -1,7 +1,8 @@
 # With plain Python numbers there is nothing left to fold: Python adds them while the function is
 # traced. The addition is in the graph only if the tracer's own objects are added.
 # torch 2.13.0, jax 0.10.2, jaxlib 0.10.2; Python 3.11, Linux x86-64, 2026-11.
-# `pip install torch==2.13.0 jax==0.10.2 jaxlib==0.10.2; python course/exhibits/python-folds-first.py`
+# `pip install torch==2.13.0 jax==0.10.2 jaxlib==0.10.2;
+# python course/exhibits/python-folds-first.py`
 import os
 
 os.environ["JAX_PLATFORMS"] = "cpu"

@@ -1,6 +1,6 @@
-# `if total > 0` needs a number and the tracer has none: torch.fx and JAX stop. torch.compile ends the
-# graph there, lets Python decide, and makes a graph for each side that is taken. lax.select puts the
-# choice into the graph.
+# `if total > 0` needs a number and the tracer has none: torch.fx and JAX stop. torch.compile ends
+# the graph there, lets Python decide, and makes a graph for each side that is taken. lax.select
+# puts the choice into the graph.
 # torch 2.13.0, jax 0.10.2, jaxlib 0.10.2; Python 3.11, Linux x86-64, 2026-11.
 # `pip install torch==2.13.0 jax==0.10.2 jaxlib==0.10.2; python course/exhibits/traced-if.py`
 import os

@@ -1,7 +1,8 @@
-# x * 0 and x + 0 in eight compilers: what the compiled program returns, and whether that is what
+# x * 0 and x + 0 in six compilers: what the compiled program returns, and whether that is what
 # IEEE arithmetic says (NumPy's row). The 0 is a constant of the program, x is its input.
 # numpy 2.4.6, torch 2.13.0, jax 0.10.2, onnxruntime 1.32.0, onnx 1.23.2, iree-base-compiler and
-# iree-base-runtime 3.13.0, apache-tvm 0.27.0.post1, tinygrad 0.14.0; Linux x86-64, 2026-11.
+# iree-base-runtime 3.13.0, apache-tvm 0.27.0.post1, tinygrad 0.14.0;
+# Python 3.11, Linux x86-64, 2026-11.
 # `pip install numpy==2.4.6 torch==2.13.0 jax==0.10.2 onnxruntime==1.32.0 onnx==1.23.2
 # iree-base-compiler==3.13.0 iree-base-runtime==3.13.0 apache-tvm==0.27.0.post1 tinygrad==0.14.0;
 # python course/exhibits/who-keeps-ieee.py`

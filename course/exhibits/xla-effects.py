@@ -1,5 +1,5 @@
-# jax.debug.print has no result that anybody uses, and stays, because JAX records it as an effect; the
-# unused sine and tanh are gone before XLA sees the program.
+# jax.debug.print has no result that anybody uses, and stays, because JAX records it as an effect.
+# The unused sine and tanh are gone before XLA sees the program.
 # jax 0.10.2, jaxlib 0.10.2, on the CPU; Python 3.11, Linux x86-64, 2026-11.
 # `pip install jax==0.10.2 jaxlib==0.10.2; python course/exhibits/xla-effects.py`
 import os

@@ -1,4 +1,5 @@
-# XLA folds the example graph: JAX hands over 2 + 3 unfolded, and the compiled code holds the constant 5.
+# XLA folds the example graph: JAX hands over 2 + 3 unfolded, and the compiled code holds the
+# constant 5.
 # jax 0.10.2, jaxlib 0.10.2, on the CPU; Python 3.11, Linux x86-64, 2026-11.
 # `pip install jax==0.10.2 jaxlib==0.10.2; python course/exhibits/xla-folds.py`
 import os

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from .dot import printable, render
 from ..errors import MinigraphError
+from .dot import printable, render
 
 SCALE = 1.2  # screen pixels for one of Graphviz's points
 WIDTH = 900  # pixels; a wider picture is scaled down
@@ -47,26 +47,22 @@ class Picture:
 
     @cached_property
     def html(self) -> str:
-        """The drawing as one ``<img>``: nothing in it can clash with the page around it."""
-        data = base64.b64encode(self.svg.encode()).decode()
-        width, _ = self.size
-        return (f'<img src="data:image/svg+xml;base64,{data}" alt="{html.escape(printable(self.alt))}"'
-                f' width="{width}" style="max-width:100%;height:auto">')
+        """The drawing as one ``<img>`` with its alt text: nothing in it can clash with the page around it.
+
+        A PNG, because its letters are inside: an SVG is set in the reader's own fonts, which may not fit the boxes.
+        """
+        return image(self.png, self.alt, self.size[0])
 
     def __repr__(self) -> str:
         return self.alt
 
     def _repr_mimebundle_(self, include=None, exclude=None):
-        """SVG, PNG (a notebook that is not trusted yet shows no SVG) and the sentence."""
+        """HTML, which JupyterLab shows before a notebook is trusted or run, and the sentence."""
         try:
-            svg, png = self.svg, self.png
+            shown = self.html
         except MinigraphError as error:
-            text = f"<p>{html.escape(printable(self.alt))}</p><p>Not drawn: {html.escape(str(error))}</p>"
-            return {"text/plain": self.alt, "text/html": text}, {}
-        width, height = self.size
-        data = {"image/svg+xml": svg, "image/png": base64.b64encode(png).decode(), "text/plain": self.alt}
-        return data, {"image/png": {"alt": self.alt, "width": width, "height": height},
-                      "image/svg+xml": {"alt": self.alt}}
+            shown = f"<p>{html.escape(printable(self.alt))}</p><p>Not drawn: {html.escape(str(error))}</p>"
+        return {"text/html": shown, "text/plain": self.alt}
 
     def save(self, path) -> Path:
         """Write the picture; the suffix says how: .svg .png .dot .html. Returns the path."""
@@ -77,6 +73,13 @@ class Picture:
             raise MinigraphError(f"a picture is saved as {' '.join(makers)}, not as '{path.name}'")
         path.write_bytes(makers[path.suffix]())
         return path
+
+
+def image(png: bytes, alt: str, width: int) -> str:
+    """A PNG as an ``<img>`` that carries its data and says in words what it shows."""
+    data = base64.b64encode(png).decode()
+    return (f'<img src="data:image/png;base64,{data}" alt="{html.escape(printable(alt))}"'
+            f' width="{width}" style="max-width:100%;height:auto">')
 
 
 def page(title: str, body: str) -> str:

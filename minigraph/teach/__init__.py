@@ -1,5 +1,5 @@
 """The course machine's face to learners; see ``api``."""
 
-from .api import LearnerError, check, hint, predict, progress, refute, solution, use_mine
+from .api import LearnerError, break_rule, check, hint, predict, progress, refute, refute_trace, solution, use_mine
 
-__all__ = ["LearnerError", "check", "hint", "predict", "progress", "refute", "solution", "use_mine"]
+__all__ = ["LearnerError", "break_rule", "check", "hint", "predict", "progress", "refute", "refute_trace", "solution", "use_mine"]

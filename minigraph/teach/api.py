@@ -1,21 +1,29 @@
-"""What learners call: check, hint, solution, predict, refute, progress, use_mine."""
+"""What learners call: check, hint, solution, predict, refute, refute_trace, break_rule, progress, use_mine."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
 
+import numpy as np
+
 from ..errors import MinigraphError, nearest
-from ..ir import Graph
+from ..ir import Graph, Node
 from ..passes import PASSES
+from ..run_numpy import run
 from ..text import parse
+from ..types import DTYPES, same_bits
+from ..verify import problems
 from . import state
 from .exercise import Exercise, Mistake, solved, source_of
-from .exercises import CHAPTERS, EXERCISES, REFUTATIONS
-from .judge import Failure, equal, graph_size, judge_one
+from .exercises import BAKED, BREAKS, CHAPTERS, EXERCISES, REFUTATIONS
+from .invariants import RULES, broken_rules
+from .judge import Failure, equal, graph_size, judge_one, show_array
+from .limits import TookTooLong, time_limit
 from .mine import load_mine, save_mine
 from .report import Report, pictures_of
 
+SECONDS = 2  # that a function to refute may take
 TRIES = 3  # wrong checks after which the solution is shown
 
 
@@ -64,8 +72,8 @@ def known_mistake(exercise: Exercise, failure: Failure, function: Callable) -> M
     """The mistake that gives the very same wrong answer on the counterexample; of several, the one that also agrees
     with ``function`` on most of the exercise's probes."""
     case = failure.case or (failure.graph,)
-    if failure.got is None or case == (None,):
-        return None
+    if (failure.got is None and failure.kind != "wrong-value") or case == (None,):
+        return None  # nothing came back
     suspects = [mistake for mistake in exercise.mistakes if mistake.kind == failure.kind
                 and equal(answer(exercise, mistake.function, case), failure.got)]
     return max(suspects, default=None, key=lambda mistake: sum(
@@ -140,6 +148,62 @@ def refute(wrong: Callable, graph: Graph | str, most: int = 6) -> Report:
                   (REFUTATIONS[name].lesson,), failure, pictures_of(failure))
 
 
+def refute_trace(function: Callable, **inputs) -> Report:
+    """Do the function and the graph that was traced on an example differ on these inputs? Arrays or lists of numbers."""
+    name = getattr(function, "__name__", "it")
+    if name not in BAKED:
+        raise LearnerError(f"'{name}' is none of the traced functions. {nearest(name, BAKED)}".strip())
+    one = BAKED[name]
+    try:
+        arrays = {node.name: np.asarray(inputs.pop(node.name), DTYPES[node.type.dtype]) for node in one.graph.inputs}
+        have = list(run(one.graph, arrays, **inputs).values())
+    except (KeyError, TypeError, ValueError) as error:
+        said = f"input {error} is missing" if isinstance(error, KeyError) else str(error).splitlines()[0]
+        return Report(name, "wrong", f"The graph does not take these inputs: {said.rstrip('.')}.")
+    if all(same_bits(arrays[key], np.float32(value)) for key, value in one.example.items()):
+        return Report(name, "not attempted", "This is the example that it was traced on: change the numbers.")
+    try:
+        with time_limit(SECONDS), np.errstate(all="ignore"):
+            result = one.function(**{key: array.copy() for key, array in arrays.items()})
+    except TookTooLong:
+        return Report(name, "wrong", f"{name} itself does not come to an end on these inputs.", (one.hint,))
+    want = [np.asarray(part) for part in (result if isinstance(result, tuple) else (result,))]
+    shown = tuple(f"{who}: {', '.join(map(show_array, arrays))}" for who, arrays in
+                  ((f"{name} gives", want), ("the graph gives", have)))
+    if all(map(same_bits, want, have)):
+        return Report(name, "wrong", "On these inputs the graph is right.", (*shown, one.hint))
+    state.update("refuted", name, True)
+    return Report(name, "right", "The graph does not do what the function does.", (*shown, one.lesson))
+
+
+def break_rule(rule: str, graph: Graph) -> Report:
+    """Does ``graph`` break this rule of the IR, and no other? See ``invariants.RULES``."""
+    if rule not in BREAKS:
+        raise LearnerError(f"no rule is called '{rule}'. {nearest(str(rule), BREAKS) or 'The rules: ' + ', '.join(BREAKS) + '.'}")
+    if not isinstance(graph, Graph) or not all(isinstance(node, Node) for node in graph.nodes):
+        raise LearnerError('break_rule takes a rule and a Graph of Nodes, like break_rule("known-op", Graph("g", (x, y), good.outputs))')
+    if not well_formed(graph):
+        raise LearnerError('inputs and outputs are tuples: inputs ("y",) with the comma, outputs (("out", "z"),) with both')
+    one = BREAKS[rule]
+    if graph == one.start:
+        return Report(rule, "not attempted", f"Change the graph so that it breaks this rule: {RULES[rule]}.")
+    found = broken_rules(graph)
+    pictures = (("your graph", graph),)
+    if found != {rule}:
+        headline = ("This graph breaks no rule." if not found else f"This graph breaks {', '.join(sorted(found))}"
+                    + (", so it breaks too much." if rule in found else f", and not {rule}."))
+        return Report(rule, "wrong", headline, (one.hint,), None, pictures)
+    state.update("refuted", rule, True)
+    said = Failure("invalid", "", graph, details=tuple(str(next(problems(graph), "")).splitlines()))
+    return Report(rule, "right", "Your graph breaks this rule and no other. verify says:", (one.lesson,), said, pictures)
+
+
+def well_formed(graph: Graph) -> bool:
+    """Are inputs tuples of names, and outputs pairs? A comma is quickly forgotten."""
+    pairs = [pair for pair in graph.outputs if isinstance(pair, tuple) and len(pair) == 2]
+    return len(pairs) == len(graph.outputs) and all(isinstance(node.inputs, tuple) for node in graph.nodes)
+
+
 def progress() -> Report:
     """What is done, chapter by chapter, and what comes next."""
     now = state.load()
@@ -149,6 +213,8 @@ def progress() -> Report:
     for chapter, title in CHAPTERS.items():
         tasks = [name for name, one in EXERCISES.items() if one.chapter == chapter]
         tasks += [name for name, one in REFUTATIONS.items() if one.chapter == chapter]
+        tasks += [name for name, one in BAKED.items() if one.chapter == chapter]
+        tasks += [name for name, one in BREAKS.items() if one.chapter == chapter]
         if not tasks:
             continue
         solved_here = [name for name in tasks if name in done]
@@ -186,4 +252,4 @@ def use_mine() -> dict[str, Callable]:
     return passes
 
 
-__all__ = ["check", "hint", "predict", "progress", "refute", "solution", "use_mine"]
+__all__ = ["break_rule", "check", "hint", "predict", "progress", "refute", "refute_trace", "solution", "use_mine"]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..ir import Graph
 from .judge import Verdict
+from .standins import trace_by_example
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"  # nbgrader's markers
 YOUR_TURN = 'raise NotImplementedError("your turn")'
@@ -95,3 +99,40 @@ class Refutation:
     @property
     def name(self) -> str:
         return self.function.__name__
+
+
+@dataclass(frozen=True)
+class Baked:
+    """A function with an ``if`` or a loop that a tracer baked in. The task: inputs on which its graph and it differ."""
+
+    chapter: str
+    function: Callable
+    example: dict[str, list]  # what it was traced on; the lists become arrays of float32
+    answer: dict[str, list]
+    hint: str
+    lesson: str  # what to take away, after success
+
+    @property
+    def name(self) -> str:
+        return self.function.__name__
+
+    @functools.cached_property
+    def graph(self) -> Graph:
+        """What ``trace_by_example`` made of the example."""
+        return trace_by_example(self.function, **{name: np.float32(value) for name, value in self.example.items()})
+
+
+@dataclass(frozen=True)
+class Break:
+    """A rule of the IR to break with a graph of one's own. ``start`` is a graph that breaks none."""
+
+    chapter: str
+    rule: str  # a key of invariants.RULES
+    start: Graph
+    answer: str  # an expression for a graph that breaks it; it may name prelude's names, ``start``'s nodes, and ``good``
+    hint: str
+    lesson: str  # what to take away, after success
+
+    @property
+    def name(self) -> str:
+        return self.rule

@@ -10,11 +10,12 @@ from minigraph.errors import GraphError, MinigraphError
 from minigraph.ops import OPS, Attrs, Kind, infer, make_attrs
 from minigraph.passes.rules import Rule
 from minigraph.passes.simplify import explain
-from minigraph.teach import check, hint, predict, progress, refute, solution, use_mine
+from minigraph.teach import break_rule, check, hint, predict, progress, refute, refute_trace, solution, use_mine
+from minigraph.types import DTYPES, SHORT
 
 __all__ = [
-    "Attrs", "Builder", "Const", "Graph", "GraphError", "Kind", "MinigraphError", "Node", "OPS", "Rule", "Type", "check",
-    "compile", "defs", "draw", "draw_diff", "explain", "hint", "infer", "make_attrs", "node_line",
+    "Attrs", "Builder", "Const", "DTYPES", "Graph", "GraphError", "Kind", "MinigraphError", "Node", "OPS", "Rule", "SHORT", "Type",
+    "break_rule", "check", "compile", "defs", "draw", "draw_diff", "explain", "hint", "infer", "make_attrs", "node_line",
     "np", "optimize", "parse", "parse_type", "predict", "print_diff", "print_graph", "problems", "progress", "refute",
-    "run", "same_bits", "solution", "spec", "stats", "steps", "trace", "use_mine", "users", "verify",
+    "refute_trace", "run", "same_bits", "solution", "spec", "stats", "steps", "trace", "use_mine", "users", "verify",
 ]  # fmt: skip

@@ -17,11 +17,14 @@ ORDER = ("fold", "simplify", "dce", "cse")  # as the chapters teach them
 def scoreboard(*names: str, passes: dict[str, Callable] | None = None, graph: Graph | None = None) -> None:
     """Print a line for the layer as traced, and one after each of the passes ``names``, each on the one before.
 
-    ``passes`` may be what ``use_mine()`` gives. Times are not here: they differ from run to run.
+    ``scoreboard("traced")`` is the first line alone. ``passes`` may be what ``use_mine()`` gives. Times are not here:
+    they differ from run to run.
     """
     graph = graph or frozen_layer()
     rows = [row("traced", graph)]
     for name in names or ORDER:
+        if name == "traced":
+            continue
         graph = run_pass(name, (passes or PASSES)[name], graph).after
         rows.append(row(f"+ {name}", graph))
     print(table(rows), end="")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from .wire import decode, encode
 
-QUIET = ("check", "hint", "solution", "predict", "refute", "progress", "use_mine")  # a submission's own checks do nothing
+QUIET = ("break_rule", "check", "hint", "solution", "predict", "refute", "refute_trace", "progress", "use_mine")  # a submission's own checks do nothing
 
 
 def cells(path: Path) -> list[str]:

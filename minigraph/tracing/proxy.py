@@ -207,9 +207,9 @@ def view(x, dtype=None):
 METHODS = {
     **{function.__name__: function for function in (
         np.sum, np.prod, np.mean, np.max, np.min, np.any, np.all, np.argmax, np.argmin, np.var, np.std, np.cumsum,
-        np.round, np.clip, np.take, np.repeat, np.ravel, np.squeeze, np.swapaxes, np.dot, np.trace, np.diagonal)},
+        np.round, np.take, np.repeat, np.ravel, np.squeeze, np.swapaxes, np.dot, np.trace, np.diagonal)},
     "reshape": packed(np.reshape), "transpose": packed(np.transpose), "flatten": np.ravel,
-    "astype": astype, "view": view, "copy": lambda x, order="C": x, "__array_namespace__": lambda x, **_: np,
+    "astype": astype, "view": view, "clip": located_errors(CHOICES["clip"]), "copy": lambda x, order="C": x,
     "conj": lambda x: x, "conjugate": lambda x: x,
 }  # fmt: skip
 NOT_METHODS = {

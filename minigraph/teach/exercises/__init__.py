@@ -1,11 +1,11 @@
-"""The exercises, by name. One module a chapter; each lists EXERCISES and REFUTATIONS."""
+"""The exercises, by name. One module a chapter; each lists EXERCISES and REFUTATIONS, and may list BAKED and BREAKS."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
 
-from ..exercise import Exercise, Refutation
+from ..exercise import Baked, Break, Exercise, Refutation
 
 CHAPTERS = {
     "00": "A tour", "01": "The graph", "02": "Tracing", "03": "Constant folding", "04": "Algebra", "05": "Dead code",
@@ -16,3 +16,5 @@ MODULES = [importlib.import_module(f"{__name__}.{found.name}")
            for found in sorted(pkgutil.iter_modules(__path__), key=lambda found: found.name)]
 EXERCISES: dict[str, Exercise] = {one.name: one for module in MODULES for one in module.EXERCISES}
 REFUTATIONS: dict[str, Refutation] = {one.name: one for module in MODULES for one in module.REFUTATIONS}
+BAKED: dict[str, Baked] = {one.name: one for module in MODULES for one in getattr(module, "BAKED", ())}
+BREAKS: dict[str, Break] = {one.name: one for module in MODULES for one in getattr(module, "BREAKS", ())}

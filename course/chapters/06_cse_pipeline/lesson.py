@@ -1,0 +1,254 @@
+# %% [markdown]
+# # 06 Common subexpressions, and the order of passes
+#
+# *About 55 minutes. You need chapters 01 to 05. The exercises are in `exercises/06_cse_pipeline.ipynb`.*
+#
+# Here is a small program that computes with the product of `x` and `y`, and nobody noticed that it does so twice.
+#
+# **The question:** five operations are written down. How many different values do they compute?
+# %%
+import minigraph as mg
+from minigraph.passes import PASSES, Result, cse
+from minigraph.passes.cse import value_number
+from minigraph.teach import predict, use_mine
+from minigraph.teach.examples import frozen_layer
+from minigraph.teach.numbering import number_steps, value_table
+
+twice = mg.parse("""
+graph twice(x: f32[4], y: f32[4]) -> (out) {
+  a = mul(x, y)
+  b = mul(y, x)
+  c = exp(a)
+  d = exp(b)
+  out = add(c, d)
+  return out
+}""")
+predict("How many of the five operations are left when each value is computed once?", None, lambda: len(cse(twice).graph) - 2)
+# %% [markdown]
+# **Common-subexpression elimination** (CSE) merges nodes that compute the same value. The first one stays.
+# %%
+mg.draw_diff(twice, cse(twice).graph)
+# %% [markdown]
+# Look at the dashed boxes. `b` is `a`, because `x * y` is `y * x` to the bit. And since `b` is `a`, `d` is `c`: the second
+# merge follows from the first. Now `out` reads `c` twice.
+#
+# ## A number for each value
+#
+# How does the pass see that `exp(a)` and `exp(b)` are the same? It gives each value a **number**, and looks up every node by
+# its **key**: the operation and the numbers of its operands. A new key gets the next number. A known key gets the number that
+# is there already.
+# %%
+print(value_table(twice))
+# %% [markdown]
+# Follow `b`: its key, `mul #0 #1`, is in the table, so `b` becomes number 2, like `a`. When `d` comes, its operand has number 2
+# as well, so its key is the one that `c` has. Operands come first in our list. That is why **one forward walk** finds equal
+# expressions of any depth. This is **value numbering** (Cocke and Schwartz, 1970). Step through it, one node a tab:
+# %%
+number_steps(twice)
+# %% [markdown]
+# ## What belongs in the key?
+#
+# All that decides the value, and nothing more. Too little in the key merges different values: a wrong program. Too much,
+# say the node's own name, merges nothing. Which of these five pairs may be merged?
+# %%
+pairs = mg.parse("""
+graph pairs(x: f32[2,2], y: f32[2,2]) -> (p, q) {
+  sum0 = sum(x) {axis=[0]}
+  sum1 = sum(x) {axis=[1]}
+  zero = const(0.0) : f32[]
+  minus = const(-0.0) : f32[]
+  sub_xy = sub(x, y)
+  sub_yx = sub(y, x)
+  mul_xy = mul(x, y)
+  mul_yx = mul(y, x)
+  max_xy = maximum(x, y)
+  max_yx = maximum(y, x)
+  one = const(1.0) : f32[]
+  p = div(one, zero)
+  q = div(one, minus)
+  return p, q
+}""")
+predict("Which pairs may be merged: sums, zeros, subs, muls, maxima?", None, lambda: [step.before[0] for step in cse(pairs).report])
+# %%
+for first, second in (("sum0", "sum1"), ("zero", "minus"), ("sub_xy", "sub_yx"), ("mul_xy", "mul_yx"), ("max_xy", "max_yx")):
+    print(f"{first:7} and {second:7} same key: {value_number(pairs[first]) == value_number(pairs[second])}")
+print("0.0 == -0.0 in Python:", 0.0 == -0.0, "  1/0.0 and 1/-0.0 in the graph:", *map(float, mg.run(pairs, x=[[1, 2], [3, 4]] * mg.Const.of([[1, 1], [1, 1]], "f32").array, y=mg.Const.of([[1, 1], [1, 1]], "f32").array).values()))
+# %% [markdown]
+# - **Attributes** are part of the operation. `sum0` and `sum1` even have the same type.
+# - **Constants** count by dtype, shape and bits. Python says `0.0 == -0.0`, and dividing by them tells them apart.
+# - **Order** counts, unless the op table says *commutative*. `maximum` is not: of 0.0 and -0.0 NumPy may return either,
+#   depending on which comes first.
+#
+# ## The same text is not the same value
+#
+# In Python, the same text can mean two values: here both calls read alike, and each draws numbers of its own.
+# %%
+draws = mg.trace(lambda: mg.random((3,)) - mg.random((3,)), name="draws")
+print(draws)
+print("merged:", len(cse(draws).report), "  mergeable:", {name: mg.ops.OPS[name].mergeable for name in ("mul", "random", "print", "input")})
+# %% [markdown]
+# The tracer gave each draw its own *site*. What is not mergeable (draws, effects, inputs) stays itself. Everything
+# else in the graph has one definition, so there the same equation *is* the same value. That is what single assignment
+# buys.
+#
+# ## In a real layer
+#
+# The attention layer calls `rms_norm(x, norm)` three times, for queries, keys and values. It reads better that way.
+# %%
+layer = frozen_layer()
+predict(f"The layer has {len(layer)} nodes. How many does CSE take away?", None, lambda: len(cse(layer).report))
+# %%
+report = cse(layer).report
+for name in dict.fromkeys(step.after for step in report):
+    print(f"{name:8} stands for", *(step.before[0] for step in report if step.after == name))
+# %% [markdown]
+# Three norms became one, and the rotary `cos` and `sin` are shared, too. Write code for people; the compiler shares.
+#
+# ## One table, three hooks
+#
+# Folding, algebra and CSE are all one forward walk: `rebuild` offers each node to a pass with its operands already
+# replaced. They differ only in the question:
+#
+# | hook | question | answer |
+# |---|---|---|
+# | fold | are all operands constants? | a constant |
+# | algebra | does a rule fit? | another value, or a cheaper node |
+# | CSE | is the key in the table? | the value that has it |
+#
+# Bril's teaching compiler does all three in one walk over one table; so does the stretch exercise. minigraph keeps three
+# passes, so that each can be read and tested alone. The price: **order**.
+# %%
+relay = mg.parse("""
+graph relay(x: f32[4]) -> (out) {
+  two = const(2.0) : f32[]
+  three = const(3.0) : f32[]
+  one = sub(three, two)
+  a = mul(x, one)
+  b = exp(a)
+  c = exp(x)
+  out = sub(b, c)
+  return out
+}""")
+
+
+def one_round(graph, order):
+    for name in order:
+        graph = PASSES[name](graph).graph
+    return graph
+
+
+predict("relay has 8 nodes. How many are left after one round of dce, cse, simplify, fold, in this order?", None,
+        lambda: len(one_round(relay, ("dce", "cse", "simplify", "fold"))))
+# %%
+for order in (("fold", "simplify", "cse", "dce"), ("dce", "cse", "simplify", "fold")):
+    print(" ".join(order), "leaves", len(one_round(relay, order)), "nodes")
+# %% [markdown]
+# Each pass makes work for the next. Folding makes `one` a 1.0; then algebra sees `x * 1.0`; then `exp(a)` is
+# `exp(x)`; then the leftovers are dead. In the wrong order each pass comes too early.
+#
+# Four passes have 24 orders. Here are all of them on the layer, after one round.
+# %%
+from itertools import permutations
+
+from minigraph.teach.charts import bars
+
+sizes = {" ".join(order): len(one_round(layer, order)) for order in permutations(PASSES)}
+for size in sorted(set(sizes.values())):
+    print(f"{size} nodes: {list(sizes.values()).count(size):2} orders, such as", next(o for o in sizes if sizes[o] == size))
+bars("nodes of the layer after one round, the best order and the worst", {min(sizes, key=sizes.get): min(sizes.values()),
+                                                                       max(sizes, key=sizes.get): max(sizes.values())}, "nodes")
+# %% [markdown]
+# What do the eight best have in common? `dce` comes after both `fold` and `simplify`. The broom goes last.
+#
+# ## Until nothing changes
+#
+# Nobody should have to know the best order by heart. So `optimize` repeats the round until nothing changes: a **fixpoint**.
+# It gives up after 4 rounds.
+# %%
+predict("How many different graphs do the 24 orders end with, when each is repeated until nothing changes?", None)
+# %%
+ends = {order: mg.optimize(layer, passes=order) for order in permutations(PASSES)}
+print("different graphs:", len({str(end.graph) for end in ends.values()}), "  nodes:", {len(end.graph) for end in ends.values()})
+print("rounds needed:", sorted({len(end.history) // len(PASSES) for end in ends.values()}))
+# %% [markdown]
+# Every order ends at the same graph here; a bad one needs a round more. So order is not irrelevant: it costs compile time,
+# and with a limit on rounds it can cost the result. That all orders agree is luck, or good rules. It is no law.
+# An *e-graph* avoids the question: it keeps all equal forms side by side and picks the cheapest at the end.
+#
+# `optimize` keeps a history. The tabs show the worst order on `relay`, pass by pass:
+# %%
+worst = mg.optimize(relay, passes=("dce", "cse", "simplify", "fold"))
+mg.draw_history(worst)
+# %% [markdown]
+# ## Where has my value gone?
+#
+# Optimized graphs are hard to debug, because names vanish. `k`'s own norm, `mul.6`, is nowhere in the result. Ask `why`:
+# %%
+print(mg.optimize(layer).why("mul.6"))
+# %% [markdown]
+# The answer leads to the value that stands for it, and to the source lines of all three. This works because every pass
+# must report each change. A pass that forgets to is refused:
+# %%
+def forgetful(graph):
+    return Result(cse(graph).graph, ())
+
+
+try:
+    mg.optimize(twice, passes=[forgetful])
+except mg.PassError as error:
+    print(error)
+# %% [markdown]
+# Yours may return just a graph; `optimize` then derives a report from the names. `use_mine()` gives the passes that you wrote
+# and `check` found right, and the package's own for the rest:
+# %%
+mine = use_mine()
+result = mg.optimize(layer, passes=[mine[name] for name in ("fold", "simplify", "cse", "dce")])
+print(len(result.graph), "nodes")
+# %% [markdown]
+# ## A box: the graph in which CSE has nothing to do
+#
+# tinygrad remembers every node that it makes. Asked for an equal one, it hands out the old one. Such a graph is
+# **hash-consed**:
+# %%
+memo = {}
+
+
+def make(op, *operands):
+    return memo.setdefault((op, operands), (op, operands))
+
+
+first = make("mul", make("x"), make("y"))
+second = make("mul", make("x"), make("y"))
+print("one object:", first is second, "  nodes made:", len(memo))
+# %% [markdown]
+# The table of value numbering moved into the constructor, and CSE vanished. The price: two lines of your source are one node, so
+# names and source lines need a home elsewhere. Our list keeps both nodes until a pass merges them, and you can watch.
+#
+# ## Write the pass
+#
+# Open `exercises/06_cse_pipeline.ipynb`. You write the key, then the pass, then the loop that runs passes to a fixpoint, and
+# you refute three keys that are too small.
+#
+# ## The same pass in a real compiler
+# %% exhibit=mlir-merges
+# %% [markdown]
+# MLIR knows that `exp` is pure, and knows nothing about `@rand`. So two calls stay two: its `mergeable`.
+#
+# ## The scoreboard
+# %%
+from minigraph.teach.score import scoreboard
+
+scoreboard("fold", "simplify", "dce", "cse")
+# %% [markdown]
+# Four passes, and nobody rewrote the model: compare the first line with the last. Then run the line
+# `scoreboard("fold", "simplify", "dce", "cse", passes=mine)` when your own are there.
+# %% recall
+# Q: What goes wrong when the key of a node leaves something out, and what when it holds too much?
+# A: Too little merges different values, so the program is wrong. Too much merges nothing: correct, and useless.
+#
+# Q: Why does one forward walk find equal expressions of any depth?
+# A: Operands come first. When a node is looked up, its equal operands already have one number.
+#
+# Q: If every order of passes reaches the same fixpoint, why does order matter at all?
+# A: A bad order needs more rounds, which is compile time; and with a limit on rounds it may stop too early.
+# %% glossary=06
