@@ -65,6 +65,7 @@ def names_in(source: str) -> set[str]:
 
 def broken_links(text: str, folder: Path) -> list[str]:
     """Links to files that are not there, and paths in code marks that name a file of the course that is not there."""
+    text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)  # recorded text may look like a link
     targets = re.findall(r"\]\(([^)#\s]+)", text)
     local = [target for target in targets if not re.match(r"[a-z]+:", target)]
     marked = re.findall(r"`((?:notebooks|exercises|solutions|minigraph|course)/[\w./]+\.\w+)`", text)

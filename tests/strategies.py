@@ -76,8 +76,8 @@ def atlas(dtype: str) -> tuple[Graph, dict]:
         if first == x or (op in ("sub", "div") and second == y):
             made += [builder.emit(op, second, first)] if op != "pow" else []
             made += [builder.emit("neg", made[-1])] if "neg" in unary and builder.type(made[-1]).dtype == dtype else []
-    chains = [op for op in ("add", "sub", "mul", "div", "minimum", "maximum", "bitwise_and", "bitwise_xor") if op in binary]
-    for inner, outer, c1, c2 in product(chains, chains, (y, *consts[:4]), (y, *consts[2:5])):
+    chains = [op for op in ("add", "sub", "mul", "div", "maximum") if op in binary]
+    for inner, outer, c1, c2 in product(chains, chains, (y, *consts[2:5]), (y, *consts[3:5])):
         made.append(builder.emit(outer, builder.emit(inner, x, c1), c2))
     condition = builder.emit("lt", x, y)
     for chosen in ((x, x), (x, y), (consts[0], y), (x, consts[-1])):

@@ -12,7 +12,7 @@ from course.build import make_notebook, notebooks
 from course.sources import chapters, read_cells
 from minigraph.teach import api, prelude, state
 from minigraph.teach.exercise import BEGIN, END, solution_lines, solved, source_of, stub
-from minigraph.teach.exercises import BREAKS, CHAPTERS, EXERCISES, REFUTATIONS
+from minigraph.teach.exercises import BAKED, BREAKS, CHAPTERS, EXERCISES, REFUTATIONS
 from minigraph.teach.invariants import RULES, broken_rules
 from minigraph.teach.judge import judge_one
 from minigraph.verify import verify
@@ -25,6 +25,7 @@ WRONG = [pytest.param(one, mistake, id=f"{name}-{mistake.function.__name__}")
 RIGHT = [pytest.param(one, function, id=f"{name}-{function.__name__}")
          for name, one in EXERCISES.items() for function in one.alternatives]
 REFUTED = [pytest.param(one, id=name) for name, one in REFUTATIONS.items()]
+TRACED = [pytest.param(one, id=name) for name, one in BAKED.items()]
 BROKEN = [pytest.param(one, id=name) for name, one in BREAKS.items()]
 
 
@@ -106,6 +107,15 @@ def test_a_refutation_can_be_found_and_is_not_given_away(one):
     assert api.refute(one.function, one.answer).outcome == "right"
 
 
+@pytest.mark.parametrize("one", TRACED)
+def test_what_is_baked_in_can_be_found_and_is_not_given_away(one):
+    verify(one.graph)
+    assert one.function.__doc__ and one.hint and one.lesson
+    assert api.refute_trace(one.function, **one.example).outcome == "not attempted"
+    assert api.refute_trace(one.function, **one.answer).outcome == "right"
+    assert api.refute_trace(one.function).outcome == "wrong"
+
+
 def broken(one):
     """The graph that the solution's notebook gives."""
     names = {key: getattr(prelude, key) for key in prelude.__all__} | {node.name: node for node in one.start.nodes}
@@ -126,6 +136,8 @@ def test_solving_everything_is_100_percent():
         assert api.check(in_a_notebook(solved(source_of(exercise.solution)), exercise.name)).outcome == "right"
     for one in REFUTATIONS.values():
         api.refute(one.function, one.answer)
+    for one in BAKED.values():
+        api.refute_trace(one.function, **one.answer)
     for one in BREAKS.values():
         api.break_rule(one.rule, broken(one))
     assert "100 %" in str(api.progress())
@@ -171,6 +183,9 @@ def test_every_exercise_of_a_chapter_is_in_its_notebook(folder):
     for name, one in REFUTATIONS.items():
         if one.chapter == gates.chapter_of(folder):
             assert f"refute({name}, graph)" in code
+    for name, one in BAKED.items():
+        if one.chapter == gates.chapter_of(folder):
+            assert f"refute_trace({name}, " in code
     for name, one in BREAKS.items():
         if one.chapter == gates.chapter_of(folder):
             assert f'break_rule("{name}", ' in code

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -57,7 +58,7 @@ graph unused(a: f32[2], b: f32[2]) -> (y) {
   y = neg(b)
   return y
 }
-graph cubes(x: f32[2,3,2]) -> (y) {
+graph cubes(x: f32[3,3,3]) -> (y) {
   t = transpose(x) {perm=[1,2,0]}
   y = transpose(t) {perm=[2,1,0]}
   return y
@@ -88,27 +89,24 @@ def corpus(count: int) -> list[tuple[Graph, dict]]:
     killers = [mg.parse("graph" + text) for text in KILLERS.split("\ngraph")[1:]]
     special = np.array([0.0, -0.0, np.nan, 1.5], np.float32)
     return [(graph, {node.name: rng.choice(special, node.type.shape) for node in graph.inputs}) for graph in killers] + [
-        *samples(20, "gallery"), cast_atlas(), *map(atlas, ("f32", "i32", "u8", "bool")), *samples(count, "judge")]
+        cast_atlas(), *map(atlas, ("f32", "i32", "u8")), *samples(count, "judge")]
 
 
-CORPUS = [(graph, inputs, evaluate(graph, inputs)) for graph, inputs in corpus(160)]
+CORPUS = [(graph, inputs, evaluate(graph, inputs)) for graph, inputs in corpus(120)]
 
 
-def judge(function: Callable, most: int = 3) -> list[Finding]:
-    """What is wrong with a pass, at most so many sentences; none for a right one. ``function``: Graph -> Result or Graph."""
-    found: list[Finding] = []
-    for graph, inputs, (values, printed, error) in CORPUS:
-        found += judge_one(function, graph, inputs, values, printed, error)
-        if len(found) >= most:
-            return found[:most]
-    found += judge_depth(function)
-    return found or list(judge_time(function))
+def judge(function: Callable) -> list[Finding]:
+    """What is wrong with a pass, on the first graph where anything is. ``function``: Graph -> Result or Graph."""
+    for graph, inputs, reference in CORPUS:
+        if found := list(judge_one(function, graph, inputs, *reference)):
+            return found
+    return [*judge_depth(function)] or [*judge_time(function)]
 
 
 def judge_one(function, graph, inputs, values, printed, error) -> Iterator[Finding]:
     name = function.__name__
     before = everything(graph)
-    findings = list(check_pass(function, graph, values))
+    findings = list(islice(check_pass(function, graph, values), 3))
     if everything(graph) != before:
         for node, data in zip([node for node in graph.nodes if node.op == "const"], before[1]):
             object.__setattr__(node.value, "data", data)  # so that the next pass is judged on its own
@@ -117,11 +115,13 @@ def judge_one(function, graph, inputs, values, printed, error) -> Iterator[Findi
     yield from findings
     if findings:
         return
-    after, again, renamed = (graph_of(function(one)) for one in (graph, graph, rename(graph, other_names(graph))))
-    if again != after:
-        yield Finding("determinism", name, "the second run on one graph gives another result")
-    if renamed != rename(after, other_names(graph)):
-        yield Finding("names", name, "the result depends on what the values are called")
+    after = graph_of(function(graph))
+    if len(graph) < 1000:
+        new = other_names(graph)
+        if graph_of(function(graph)) != after:
+            yield Finding("determinism", name, "the second run on one graph gives another result")
+        if graph_of(function(rename(graph, new))) != rename(after, new):
+            yield Finding("names", name, "the result depends on what the values are called")
     stored = [sum(len(node.value.data) for node in one.nodes if node.op == "const") for one in (graph, after)]
     if stored[1] > stored[0] + 2048 * len(graph):
         yield Finding("growth", name, f"it stores {stored[1]:,} bytes of constants, and found {stored[0]:,}")
@@ -177,7 +177,7 @@ def lines_executed(function, graph) -> int:
 
 
 def judge_time(function) -> Iterator[Finding]:
-    small, large = (lines_executed(function, chain(length)) for length in (100, 800))
+    small, large = (lines_executed(function, chain(length)) for length in (50, 400))
     if large > 16 * small:
         yield Finding("time", function.__name__, f"8 times the nodes take {large / small:.0f} times as long")
 

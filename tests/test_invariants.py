@@ -15,7 +15,10 @@ RULE = {"defined earlier": "defined-earlier", "defined once": "defined-once", "o
         "outputs": "right-outputs"}  # fmt: skip
 
 
-@pytest.mark.parametrize("label, nodes, outputs, sentence", [row for row in INVALID if row[0] != "a name" and "not a name" not in row[3]])
+NOT_NAMES = [row for row in INVALID if row[0] != "a name" and "not a name" not in row[3]]
+
+
+@pytest.mark.parametrize("label, nodes, outputs, sentence", NOT_NAMES)
 def test_what_the_verifier_refuses_breaks_a_rule(label, nodes, outputs, sentence):
     """Names are the one thing that no rule speaks of."""
     outputs = ((outputs, outputs),) if isinstance(outputs, str) else outputs

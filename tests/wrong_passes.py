@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -43,8 +44,8 @@ for rule, kind in (
     (Rule("neg_of_difference", "neg(sub(x, y))", "sub(y, x)"), "bits"),
     (Rule("square_of_root", "mul(sqrt(x), sqrt(x))", "x"), "bits"),
     (Rule("abs_of_unsigned_neg", "abs(neg(x))", "abs(x)", INT), "bits"),
-    (Rule("truncating_division", "floor_div(neg(x), y)", "neg(floor_div(x, y))", ("signed",)), "bits"),
-    (Rule("remainder_of_negatives", "mod(neg(x), y)", "neg(mod(x, y))", ("signed",)), "bits"),
+    (Rule("quotient_of_negatives", "floor_div(neg(x), neg(y))", "floor_div(x, y)", ("signed",)), "bits"),  # -2**31
+    (Rule("remainder_of_negatives", "mod(neg(x), neg(y))", "mod(x, y)", ("signed",)), "bits"),
     (Rule("any_cast_pair", "cast(cast(x))", "cast(x)", ANYTHING), "bits"),
     (Rule("max_min", "maximum(x, minimum(x, y))", "x", NUMBER), "bits"),
     (Rule("where_turned", "where(c, x, y)", "where(bitwise_not(c), y, x)", ANYTHING), "contract"),
@@ -81,7 +82,7 @@ def cse_without_attributes(graph):
     return merge_by(lambda node: (value_number(node)[:2], node.type, node.value if node.op == "const" else 0))(graph)
 
 
-@wrong("contract")
+@wrong("bits")
 def cse_without_attributes_or_types(graph):
     return merge_by(lambda node: (value_number(node)[:2], node.value if node.op == "const" else 0))(graph)
 
@@ -96,7 +97,7 @@ def cse_with_python_equality(graph):
 @wrong("contract")
 def cse_where_one_is_true(graph):
     """1 == True == 1.0, whatever the dtype."""
-    return merge_by(lambda node: ("const", node.type.shape, str(node.value.array.astype(np.float64) + 0)) if node.op == "const"
+    return merge_by(lambda node: ("const", node.type.shape, str(node.value.array.astype(np.float64))) if node.op == "const"
                     else value_number(node))(graph)
 
 
@@ -120,7 +121,7 @@ def cse_merges_draws(graph):
     return merge_by(key, lambda node: OPS[node.op].mergeable or node.op == "random")(graph)
 
 
-@wrong("contract")
+@wrong("effects")
 def cse_merges_effects(graph):
     return merge_by(lambda node: (node.op, node.inputs[:1], node.value) if OPS[node.op].kind is Kind.EFFECT else value_number(node),
                     lambda node: OPS[node.op].mergeable or OPS[node.op].kind is Kind.EFFECT)(graph)
@@ -308,7 +309,17 @@ def cse_keeps_the_first_in_the_alphabet(graph):
 COUNTER = itertools.count()
 
 
+SEEN = Counter()
+
+
 @wrong("determinism")
+def every_second_time(graph):
+    """Remembers what it has seen."""
+    SEEN[graph] += 1
+    return dce(graph) if SEEN[graph] % 2 else Result(graph, ())
+
+
+@wrong("idempotence")
 def names_from_a_counter(graph):
     """The second run of the process gives other names than the first."""
     return rename_computed(graph, lambda node: f"t{next(COUNTER)}")

@@ -179,9 +179,11 @@ def refute_trace(function: Callable, **inputs) -> Report:
 def break_rule(rule: str, graph: Graph) -> Report:
     """Does ``graph`` break this rule of the IR, and no other? See ``invariants.RULES``."""
     if rule not in BREAKS:
-        raise LearnerError(f"no rule is called '{rule}'. {nearest(str(rule), BREAKS) or 'The rules: ' + ', '.join(BREAKS) + '.'}")
+        known = nearest(str(rule), BREAKS) or f"The rules are {', '.join(BREAKS)}."
+        raise LearnerError(f"no rule is called '{rule}'. {known}")
     if not isinstance(graph, Graph) or not all(isinstance(node, Node) for node in graph.nodes):
-        raise LearnerError('break_rule takes a rule and a Graph of Nodes, like break_rule("known-op", Graph("g", (x, y), good.outputs))')
+        raise LearnerError("break_rule takes a rule and a Graph of Nodes,"
+                           ' like break_rule("known-op", Graph("g", (x, y), good.outputs))')
     if not well_formed(graph):
         raise LearnerError('inputs and outputs are tuples: inputs ("y",) with the comma, outputs (("out", "z"),) with both')
     one = BREAKS[rule]

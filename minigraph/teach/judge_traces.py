@@ -77,7 +77,14 @@ def compare(case: tuple, want: Graph | str, got, truth: Callable, most: int | No
                 return difference(public, inputs, array, have[public])
     if most is not None and len(got) > len(want) + most:
         return Failure("too-much", "Your function records more than is needed.", details=(f"nodes: {len(got)}; enough: {len(want)}",))
+    if most is not None and stored(got) > stored(want):
+        return Failure("too-much", "A constant is larger than is needed.", details=(
+            f"bytes of constants: {stored(got)}; enough: {stored(want)}",))
     return None
+
+
+def stored(graph: Graph) -> int:
+    return sum(len(node.value.data) for node in graph.nodes if node.op == "const")
 
 
 def inputs_of(graph: Graph) -> list[str]:

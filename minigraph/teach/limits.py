@@ -13,29 +13,36 @@ class TookTooLong(BaseException):
     """Raised inside code that ran past its limit. Not an Exception, so that ``except Exception`` lets it through."""
 
 
+PATIENCE = 10  # wall-clock seconds for each second of CPU time: a busy machine is nobody's mistake
+
+
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise TookTooLong in the block after ``seconds``.
+    """Raise TookTooLong in the block after ``seconds`` of this process's CPU time (or ten times that of waiting).
 
-    By a timer signal where there is one and this is the main thread; otherwise by an exception that another
+    By timer signals where there are any and this is the main thread; otherwise by an exception that another
     thread plants here. Neither stops a loop inside C code: ``grade`` runs submissions in processes for that.
     """
     if hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread():
+        timers = {signal.SIGVTALRM: (signal.ITIMER_VIRTUAL, seconds), signal.SIGALRM: (signal.ITIMER_REAL, PATIENCE * seconds)}
+
         def stop(signum, frame):
             raise TookTooLong
 
-        before = signal.signal(signal.SIGALRM, stop)
-        # again and again: a bare except in the learner's loop may swallow the first one
-        signal.setitimer(signal.ITIMER_REAL, seconds, 0.5)
+        before = {number: signal.signal(number, stop) for number in timers}
+        for timer, delay in timers.values():
+            # again and again: a bare except in the learner's loop may swallow the first one
+            signal.setitimer(timer, delay, 0.5)
         try:
             yield
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
+            for number, (timer, _) in timers.items():
+                signal.setitimer(timer, 0)
+                signal.signal(number, before[number])
         return
     plant = ctypes.pythonapi.PyThreadState_SetAsyncExc
     here = ctypes.c_ulong(threading.get_ident())
-    timer = threading.Timer(seconds, lambda: plant(here, ctypes.py_object(TookTooLong)))
+    timer = threading.Timer(PATIENCE * seconds, lambda: plant(here, ctypes.py_object(TookTooLong)))
     timer.daemon = True
     timer.start()
     try:

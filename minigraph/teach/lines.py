@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ..drawing.look import LOOKS
+from ..drawing.picture import SHARP
 from ..ir import Graph, Node
 from ..ops import OPS
 from ..text import node_line
@@ -25,7 +27,7 @@ class Line:
 
 
 def lines_of(graph: Graph, *functions: Callable) -> list[Line]:
-    """The lines of the functions, in order, without blank ones and docstrings. A ``def`` line has no nodes."""
+    """The lines of the functions, in order, without blank ones, docstrings and comments. A ``def`` line has no nodes."""
     visits: dict[str, list[list[Node]]] = {}
     last = None
     for node in graph.nodes:
@@ -44,7 +46,7 @@ def lines_of(graph: Graph, *functions: Callable) -> list[Line]:
             quotes = text.count('"""')
             if text.strip() and not inside and not quotes:
                 groups = visits.get(position(function.__code__.co_filename, number), [])
-                found.append(Line(number, text.rstrip(), tuple(map(tuple, groups))))
+                found.append(Line(number, text.partition("  # ")[0].rstrip(), tuple(map(tuple, groups))))
             inside ^= quotes == 1
     return found
 
@@ -56,13 +58,12 @@ def draw_lines(graph: Graph, *functions: Callable) -> Chart:
     matplotlib.use("Agg", force=False)
     import matplotlib.pyplot as plt
 
-    from ..drawing.look import LOOKS  # the colours that all pictures of graphs have
-
     lines = lines_of(graph, *functions)
     short = len(graph) > MANY
     write = (lambda node: node.op) if short else (lambda node: node_line(node, types=False))
     size, step = 9, 0.28  # points, and inches a row
-    letter = int(0.602 * size * 110 / 72) / 110  # inches: of matplotlib's own monospaced font, in whole dots of finish()
+    dots = round(96 * SHARP)  # an inch, see charts.finish
+    letter = int(0.602 * size * dots / 72) / dots  # inches: matplotlib's own monospaced font is set in whole dots
     right = letter * (max(len(line.text) for line in lines) + 6)
     rows, y, widest = [], 0, right + 2
     for line in lines:

@@ -42,11 +42,11 @@ def verdict(node: Node, live: frozenset[str]) -> str:
 def draw_liveness(graph: Graph) -> Picture:
     """The graph with a note at each value: dead, or who it was that made it live."""
     moments = walk_back(graph)
-    notes = {node.name: verdict(node, moments[-1].live) for node in graph.nodes}
+    notes = {node.name: verdict(node, moments[-1].live).replace("dead", "DEAD") for node in graph.nodes}
     for moment in moments[1:]:
         for name in moment.new:
-            notes[name] = f"live: {moment.node.name} reads it" if name != moment.node.name else "live: an effect"
-    notes |= {value: "live: an output" for _, value in graph.outputs}
+            notes[name] = f"live ({moment.node.name} reads it)" if name != moment.node.name else "live (an effect)"
+    notes |= {value: "live (the caller gets it)" for _, value in graph.outputs}
     picture = draw(graph, values=notes)
     return replace(picture, alt=f"{picture.alt} Notes: " + "; ".join(f"{name} {note}" for name, note in notes.items()) + ".")
 

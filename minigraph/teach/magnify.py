@@ -26,7 +26,8 @@ def magnify(graph: Graph, name: str) -> Picture:
     for index, public in enumerate(outputs):
         lines += [look.output(f"out{index}", public), statement(f"here:name:e -> out{index}")]
     title = f"one node of {graph.name}, magnified"
-    return Picture(digraph(lines, rankdir="LR", ranksep=0.5, label=font(title, SMALL, DIM)), alt(node, readers, outputs), title)
+    dot = digraph(lines, rankdir="LR", ranksep=0.5, label=font(title, SMALL, DIM))
+    return Picture(dot, alt(node, readers, outputs), title)
 
 
 def fields(node: Node) -> list[tuple[str, str, str]]:

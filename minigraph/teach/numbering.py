@@ -55,7 +55,7 @@ def value_table(graph: Graph) -> str:
         length += not entry.first
         rows.append({"node": brief(entry.node), "key": entry.key, "number": f"#{entry.number}", "in the table": (
             f"there already: {entry.first}" if entry.first else "a new row"), "rows": length})
-    return table(rows)
+    return table(rows).rstrip()
 
 
 def number_steps(graph: Graph) -> Stepper:

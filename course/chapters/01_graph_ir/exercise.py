@@ -3,7 +3,8 @@
 #
 # *About 50 minutes. The lesson is `notebooks/01_graph_ir.ipynb`.*
 #
-# Run this cell first. It brings the names that you need: `Graph`, `Node`, `Const`, `Type`, `OPS`, `np`, `check`, `hint` and more.
+# Run this cell first. It brings the names that you need: `Graph`, `Node`, `Const`, `Type`, `OPS`, `np`, `check`, `hint`
+# and more.
 # %%
 from minigraph.teach.prelude import *
 # %% [markdown]
@@ -14,7 +15,8 @@ from minigraph.teach.prelude import *
 # %%
 check(users_of)
 # %% [markdown]
-# Stuck? `hint(users_of)` gives a first hint, and calling it again a stronger one. After three tries, `solution(users_of)` opens.
+# Stuck? `hint(users_of)` gives a first hint, and calling it again a stronger one. After three tries, `solution(users_of)`
+# opens.
 #
 # ## 2. Break the rules
 #
@@ -28,9 +30,10 @@ z = Node("z", "exp", ("y",), None, x.type)
 good = Graph("good", (x, two, y, seen, z), (("out", "z"),))
 draw(good)
 # %% [markdown]
-# Below stands one call for each rule. Replace `good` by a graph that breaks this rule **and no other**: a tuple of the nodes in
-# another order, or with one node made anew, or other outputs. Write it as `Graph("bad", (x, two, y, seen, z), good.outputs)`
-# and change what you need. One line is enough each time. Mind the commas of tuples with one part: `("y",)`.
+# Below stands one call for each rule. Replace `good` by a graph that breaks this rule **and no other**: a tuple of the
+# nodes in another order, or with one node made anew, or other outputs. Write it as `Graph("bad", (x, two, y, seen, z),
+# good.outputs)` and change what you need. One line is enough each time. Mind the commas of tuples with one part:
+# `("y",)`.
 #
 # *No two nodes have the same name:*
 # %% break=defined-once
@@ -56,10 +59,12 @@ draw(good)
 # *Every output is a value of the graph, and no two have the same public name:*
 # %% break=right-outputs
 # %% [markdown]
+# Look at your eight pictures once more. In which of them can you see the fault? The verifier needs no picture.
+#
 # ## 3. A small verifier
 #
-# Now the other side: find the broken rule. Six of the eight, in one walk over the nodes and one look at the outputs. About 25 lines;
-# most are two by two, a question and an answer.
+# Now the other side: find the broken rule. Six of the eight, in one walk over the nodes and one look at the outputs.
+# About 18 lines, most of them in pairs: a question and an answer.
 # %% exercise=first_problem
 # %%
 check(first_problem)

@@ -3,9 +3,9 @@
 #
 # *About 35 minutes. The exercises are in `exercises/01_graph_ir.ipynb`.*
 #
-# A compiler for language models takes a model that somebody wrote in a framework, and makes code for a device. In between it
-# holds a **graph**: the nodes are operations, the edges are the tensors that pass from one to the next, and no path leads in a
-# circle. Here is one, as text.
+# A compiler for language models takes a model that somebody wrote in a framework, and makes code for a device. In between
+# it holds a **directed acyclic graph**: the nodes are operations, the edges are the tensors that pass from one to the
+# next, and no path leads in a circle. Here is one, as text.
 # %%
 import minigraph as mg
 import numpy as np
@@ -25,8 +25,9 @@ graph a4(x: f32[4], y: f32[4]) -> (h) {
 }""")
 print(graph)
 # %% [markdown]
-# The inputs `x` and `y` stand in the header. Then come eight lines, a node each: a name, an operation, what it reads, and the
-# type of what comes out. `f32[4]` is four 32-bit floats, `f32[]` is a single one.
+# The inputs `x` and `y` stand in the header. Then come eight lines, a node each: a name, an operation, what it reads, and
+# the type of what comes out. `f32[4]` is four 32-bit floats, `f32[]` is a single one. After `#` we noted which line of
+# somebody's model each node stands for. It is not printed, but it is not lost, as you will see.
 #
 # **The question:** eight lines can be written in 40,320 orders. How many of these are programs?
 # %%
@@ -42,13 +43,14 @@ def is_right(order):
 
 predict("How many of the 40,320 orders are programs?", None, lambda: sum(map(is_right, permutations(lines))))
 # %%
-right = [order for order in permutations(lines) if is_right(order)]
-print(len(right), "orders are programs:")
+orders = list(permutations(lines))
+right = [order for order in orders if is_right(order)]
+print(f"{len(orders):,} orders, of which {len(right)} are programs:")
 for order in right:
     print("  ", *(node.name for node in order))
 # %% [markdown]
-# Only `a` and `b` may change places. A node reads what stands above it, and here nearly everything waits for the line before. Such
-# an order is called **topological**. Let us ask what is wrong with one of the other 40,318.
+# Only `a` and `b` may change places. A node may read only what stands above it, and here nearly every line waits for the
+# one before. An order that keeps this rule is called **topological**. Let us ask what is wrong with one of the others.
 # %%
 a, b, c, *rest = lines
 early = mg.Graph("early", (*inputs, a, c, b, *rest), graph.outputs)
@@ -57,8 +59,9 @@ try:
 except mg.GraphError as error:
     print(error)
 # %% [markdown]
-# `verify` is the **verifier**. What it checks are **invariants**: rules that hold before and after every pass of the compiler. This
-# one pays at once. In a list that is always in order, nobody has to search for an order: every pass of this course is one `for` loop.
+# `verify` is the **verifier**. What it checks are **invariants**: rules that hold before and after every pass of the
+# compiler. This one pays at once. In a list that is always in order, nobody has to search for an order: every pass of
+# this course is one `for` loop.
 #
 # ## Three faces of one thing
 #
@@ -70,8 +73,9 @@ print(graph.nodes[4])
 # %%
 mg.draw(graph)
 # %% [markdown]
-# Now look in the picture for what you know of the text. Does `a` stand before `b`? Which source line did `c` come from? The picture does not
-# say. A picture is a *view*: good for looking, and something is always missing. The graph is the data.
+# Now look in the picture for what you know from the text. Does `a` stand before `b`? Which source line did `c` come from?
+# The picture does not say. A picture is a *view*: good for looking, and something is always missing. The graph is not a
+# picture. It is data, with rules.
 #
 # Text and data, on the other hand, are the same thing twice. Build the graph by hand, and compare:
 # %%
@@ -96,24 +100,26 @@ magnify(graph, "c")
 # %% [markdown]
 # Look at three things.
 #
-# - The operands are **names**, and each name is defined once, by one node, for good. Compilers call this *static single assignment*.
-# - `origin` is the line of the model. Passes keep it, so that you can still ask where a value came from when its neighbours are gone.
-#   It takes no part in equality: the graph that we built by hand has no origins, and was equal.
+# - The operands are **names**, and each name is defined once, by one node, for good. Compilers call this *static single
+#   assignment*.
+# - `origin` is the line of the model. Passes keep it, so that you can still ask where a value came from when its
+#   neighbours are gone. It takes no part in equality: the graph that we built by hand has no origins, and was equal.
 # - Who reads `c` is **not** stored. It follows from the other nodes; what is stored twice can disagree.
 # %%
 print("who reads c:", mg.users(graph)["c"])
 print("outputs:    ", graph.outputs)
 # %% [markdown]
-# The outputs are a table beside the nodes, pairs of a public name and a value's name. The public name is a promise to the caller. A pass
-# may put another value behind it.
+# The outputs are a table beside the nodes, pairs of a public name and a value's name: `return h = h` in the text. The public
+# name is a promise to the caller. A pass may put another value behind it.
 #
-# > **Another node.** Many people's first compiler has `Node(op, inputs, value, output)`: `inputs` are references to other nodes, and
-# > `output` is a flag. It works, and you build one in the project of chapter 06. The price: objects are compared by identity, so `==` of
-# > two graphs says nothing; a flag has no public name, and cannot return one value twice; type and origin have no place.
+# > **Another node.** Many people's first compiler has `Node(op, inputs, value, output)`: `inputs` are references to other
+# > nodes, and `output` is a flag. It works, and you build one in the project of chapter 06. The price: plain objects are
+# > compared by identity, so `==` of two graphs says nothing; a flag has no public name, and cannot return one value
+# > twice; type and origin have no place.
 #
-# > **Another graph.** MLIR and torch.fx keep, in every value, the list of its users, and passes change nodes in place (a *use-def graph*).
-# > To replace a value everywhere is one call. The price: each edit has to keep the lists in step, and the graph of before is gone.
-# > We make a new list every time, and can always draw the difference.
+# > **Another graph.** MLIR and torch.fx keep, in every value, the list of its users, and passes change nodes in place (a
+# > *use-def graph*). To replace a value everywhere is one call. The price: each edit has to keep the lists in step, and
+# > the graph of before is gone. We make a new list every time, and can always draw the difference.
 #
 # ## A view that loses an operand
 #
@@ -132,24 +138,29 @@ predict("y reads x twice. How many edges does networkx's DiGraph hold?", None, s
 print("DiGraph:       ", list(simple.edges))
 print("MultiDiGraph:  ", list(mg.to_networkx(square).edges(keys=True)))
 # %% [markdown]
-# A DiGraph holds at most one edge between two nodes. It dropped the second one without a word, and a `mul` of one operand is nothing. So
-# networkx is a view, too: `to_networkx` makes a MultiDiGraph, whose edges are numbered by operand.
+# A DiGraph holds at most one edge between two nodes. It dropped the second one without a word, and a `mul` of one operand
+# is nothing. So networkx is a view, too: `to_networkx` makes a MultiDiGraph, whose edges are numbered by operand.
 #
 # ## Types are claims
 #
 # Every node says its type. Should the compiler believe it?
 # %%
-predict("x is f32[8,4], w is f32[4,3]. How many numbers are in matmul(x, w)?", None, lambda: 8 * 3)
+product = mg.parse("""
+graph product(x: f32[8,4], w: f32[4,3]) -> (scores) {
+  scores = matmul(x, w)   # model.py:12
+  return scores
+}""")
+predict("x is f32[8,4], w is f32[4,3]. How many numbers are in matmul(x, w)?", None, lambda: product["scores"].type.size)
 # %%
-lie = mg.Graph("lie", (
-    mg.Node("x", "input", (), None, mg.Type("f32", (8, 4))),
-    mg.Node("w", "input", (), None, mg.Type("f32", (4, 3))),
-    mg.Node("scores", "matmul", ("x", "w"), None, mg.Type("f32", (8, 4)), ("model.py:12",)),
-), (("scores", "scores"),))
+from dataclasses import replace
+
+x, w, scores = product.nodes
+print("inferred:", scores.type, "\n")
+lie = mg.Graph("lie", (x, w, replace(scores, type=x.type)), product.outputs)
 print(*mg.problems(lie))
 # %% [markdown]
-# The verifier infers every type again, from the operands' types. The sentence says the rule, the node, and the line of the model. Without it
-# you would meet a strange number, three passes later, in a kernel.
+# The verifier infers every type again, from the operands' types. The sentence says the rule, the node, and the line of
+# the model. Without it you would meet a strange number, three passes later, in a kernel.
 #
 # ## Equal means: the same bits
 #
@@ -161,7 +172,8 @@ print("1 and True:  ", 1 == True, "in Python,", number(1, "i64") == number(True,
 with np.errstate(divide="ignore"):
     print("1 / 0.0 and 1 / -0.0:", 1 / np.float32([0.0, -0.0]))
 # %% [markdown]
-# If `0.0` became `-0.0`, some program would answer minus infinity. So a constant is a dtype, a shape and bytes, and equal only if all three are.
+# If `0.0` became `-0.0`, some program would answer minus infinity. So a constant is a dtype, a shape and bytes, and equal
+# only if all three are.
 #
 # ## Effects stand in line
 #
@@ -177,10 +189,12 @@ graph talk(x: f32[2]) -> (y) {
 result = mg.run(talk, x=np.float32([1, 2]))
 mg.draw(talk)
 # %% [markdown]
-# Find the arrow marked *then*. The first print gives a **token**, a value without data, and the second one takes it as its last operand. The
-# order has become an edge like any other, so whatever respects operands respects the order of effects.
+# Find the arrow marked *then*. The first print gives a **token**, a value without data, and the second one takes it as
+# its last operand. The order has become an edge like any other, so whatever respects operands respects the order of
+# effects.
 #
-# A random draw needs something else: it must not depend on how many draws came before it. Each has a `site`, a number for life.
+# A random draw needs something else: it must not depend on how many draws came before it. Each has a `site`, a number for
+# life.
 # %%
 noise = mg.parse("""
 graph noise() -> (r, s) {
@@ -206,36 +220,36 @@ from minigraph.teach.invariants import RULES
 for rule, sentence in RULES.items():
     print(f"{rule:16} {sentence}")
 # %% [markdown]
-# And how does a graph run? With one loop over the list: take the operands' arrays, call the function that the op table has for the
-# operation, and keep the result under the node's name. That is an **interpreter**.
+# And how does a graph run? With one loop over the list: take the operands' arrays, call the function that the op table
+# has for the operation, and keep the result under the node's name. That is an **interpreter**.
 # %%
 x = np.float32([0.0, 0.1, 0.2, 0.3])
 print(mg.run(graph, x=x, y=np.ones(4, np.float32))["h"].round(2))
 # %% [markdown]
 # ## Write the verifier and the interpreter
 #
-# Now it is your turn. Open `exercises/01_graph_ir.ipynb` (in the course's own JupyterLab your copy is in `work/`). You find the readers of a
-# value, break every rule once, and write a small verifier and an interpreter.
+# Now it is your turn. Open `exercises/01_graph_ir.ipynb` (in the course's own JupyterLab your copy is in `work/`). You
+# find the readers of a value, break every rule once, and write a small verifier and an interpreter.
 #
 # ## The same graph in real compilers
 #
-# A representation of programs that belongs to no framework and to no device is called an **intermediate representation**, IR. It is what lets one
-# pass serve many frameworks. Look for our `c = add(a, b)` in three of them.
+# A form of programs that belongs to no framework and to no device is called an **intermediate representation**, IR. It is
+# what lets one pass serve many frameworks: MLIR, XLA's HLO and TVM's Relax are such forms. Look for our `c = add(a, b)`
+# in three compilers.
 # %% exhibit=one-graph-three-texts
 # %% [markdown]
-# Each is a list of equations in topological order. torch.fx counts users and has no types. The jaxpr has types, and has given away our
-# names: its `c` is our `x`. StableHLO, the MLIR dialect that XLA reads, writes the broadcasting down as an operation of its own.
-# TVM's Relax is another such list.
+# Each is a list of equations in topological order. torch.fx counts users, and prints no types. The jaxpr has types, and
+# has given away our names: its `c` is our `x`. StableHLO, the MLIR dialect that XLA reads, numbers its values, and writes
+# the broadcasting down as an operation of its own.
 #
 # ## The scoreboard
 #
-# From here on we follow one larger graph: an attention layer of a language model. It is the same kind of data, only longer. A
-# *launch* is one call that computes something.
+# From here on we follow one larger graph: an attention layer of a language model. It is the same kind of data, only
+# longer. A *launch* is one call that computes something.
 # %%
-from minigraph.teach.examples import frozen_layer
-from minigraph.teach.score import row, table
+from minigraph.teach.score import scoreboard
 
-print(table([row("as written", frozen_layer())]), end="")
+scoreboard("traced")
 # %% [markdown]
 # Nothing is optimized yet. Every chapter with a pass adds a line.
 # %% recall

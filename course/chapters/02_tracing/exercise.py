@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Exercises 02: tracing
 #
-# *About 40 minutes. The lesson is `notebooks/02_tracing.ipynb`.*
+# *About 45 minutes, the stretch not counted. The lesson is `notebooks/02_tracing.ipynb`.*
 #
 # Run this cell first. It brings the names that you need: `Builder`, `DTYPES`, `SHORT`, `np`, `check`, `hint` and more.
 # %%
@@ -46,7 +46,7 @@ assemble(record, binary, trace_with, "(2 - x) * n + 0.5", x="f32[4]", n="i32[4]"
 # %% [markdown]
 # ## 4. Refute two traced graphs
 #
-# These functions were traced by running them on an example, the numbers in the cells below. Read the first graph: it always divides.
+# These functions were traced by running them on an example, the numbers in the cells below. Read the first graph: where is the `if`?
 # %%
 import inspect
 from minigraph.teach.exercises.ch02 import normalize, settle

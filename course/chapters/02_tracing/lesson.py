@@ -1,13 +1,15 @@
 # %% [markdown]
 # # 02 Tracing
 #
-# *About 45 minutes. You need chapter 01. The exercises are in `exercises/02_tracing.ipynb`.*
+# *About 35 minutes. You need chapter 01. The exercises are in `exercises/02_tracing.ipynb`.*
 #
 # Nobody writes graphs by hand. A model is a Python function. The compiler gets its graph by running that function once and
-# writing down what it does. That is **tracing**.
+# writing down what it does. That is **tracing**. (Reading the source instead would mean to understand all of Python. A
+# tracer need only know arrays: Python itself does the rest.)
 # %%
 import numpy as np
 import minigraph as mg
+
 
 def block(x, w):
     half = 1 / 2
@@ -16,7 +18,7 @@ def block(x, w):
         h = h * half
     for _ in range(3):
         h = np.tanh(h)
-    print("Python passes here, and h is a", type(h).__name__)
+    print("Python passes here; h is of type", type(h).__name__)
     return h + x
 # %% [markdown]
 # **The question:** `block` has an `if`, a loop and a `print`. A graph has none of these. How many nodes does its graph have, the
@@ -28,6 +30,7 @@ predict("How many nodes does the graph of block have?", None, lambda: len(mg.tra
 # %%
 graph = mg.trace(block, x="f32[4,4]", w="f32[4,4]")
 print(graph)
+print(len(graph), "nodes")
 # %% [markdown]
 # Here is where each node came from: your source on the left, what it recorded on the right. Look at the grey lines.
 # %%
@@ -111,6 +114,9 @@ recorded(lambda x: x / np.sqrt(np.float32(16)), "f32[1024]")
 # **Python computes first.** Nothing of the addition below reaches the tracer.
 # %%
 recorded(lambda x: (2.0 + 3.0) * x, "f32[4]")
+# %% [markdown]
+# Other tracers see as little:
+# %% exhibit=python-folds-first
 # %% [markdown]
 # **Arrays that the function uses become constants,** with the numbers that they had.
 # %%
@@ -199,7 +205,7 @@ mg.draw(mg.trace(lambda x: np.where(np.sum(x) > 0, x * 2, x - 1), "f32[4]"))
 # ## Where the waste comes from
 #
 # Nobody writes the same computation three times. They call a function three times, and a trace has no functions. This is
-# the attention layer of this course. Look at line 48.
+# the attention layer of this course. Look at the body of `rms_norm`, then at that of `rotate`.
 # %%
 from minigraph.teach.examples import attention_layer, layer_graph, rms_norm, rotate
 

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Exercises 06: common subexpressions, and the order of passes
 #
-# *About 40 minutes. The lesson is `notebooks/06_cse_pipeline.ipynb`.*
+# *About 45 minutes, 70 with the stretch. The lesson is `notebooks/06_cse_pipeline.ipynb`.*
 #
 # Run this cell first.
 # %%

@@ -1,14 +1,17 @@
 # %% [markdown]
 # # 06 Common subexpressions, and the order of passes
 #
-# *About 55 minutes. You need chapters 01 to 05. The exercises are in `exercises/06_cse_pipeline.ipynb`.*
+# *About 35 minutes. You need chapters 01 to 05. The exercises are in `exercises/06_cse_pipeline.ipynb`.*
 #
 # Here is a small program that computes with the product of `x` and `y`, and nobody noticed that it does so twice.
 #
 # **The question:** five operations are written down. How many different values do they compute?
 # %%
+import numpy as np
+
 import minigraph as mg
-from minigraph.passes import PASSES, Result, cse
+from minigraph.ops import OPS
+from minigraph.passes import PASSES, Result, cse, dce
 from minigraph.passes.cse import value_number
 from minigraph.teach import predict, use_mine
 from minigraph.teach.examples import frozen_layer
@@ -72,7 +75,9 @@ predict("Which pairs may be merged: sums, zeros, subs, muls, maxima?", None, lam
 # %%
 for first, second in (("sum0", "sum1"), ("zero", "minus"), ("sub_xy", "sub_yx"), ("mul_xy", "mul_yx"), ("max_xy", "max_yx")):
     print(f"{first:7} and {second:7} same key: {value_number(pairs[first]) == value_number(pairs[second])}")
-print("0.0 == -0.0 in Python:", 0.0 == -0.0, "  1/0.0 and 1/-0.0 in the graph:", *map(float, mg.run(pairs, x=[[1, 2], [3, 4]] * mg.Const.of([[1, 1], [1, 1]], "f32").array, y=mg.Const.of([[1, 1], [1, 1]], "f32").array).values()))
+x = np.ones((2, 2), np.float32)
+print("0.0 == -0.0 in Python:", 0.0 == -0.0)
+print("1/0.0 and 1/-0.0 in the graph:", *mg.run(pairs, x=x, y=x).values())
 # %% [markdown]
 # - **Attributes** are part of the operation. `sum0` and `sum1` even have the same type.
 # - **Constants** count by dtype, shape and bits. Python says `0.0 == -0.0`, and dividing by them tells them apart.
@@ -85,7 +90,8 @@ print("0.0 == -0.0 in Python:", 0.0 == -0.0, "  1/0.0 and 1/-0.0 in the graph:",
 # %%
 draws = mg.trace(lambda: mg.random((3,)) - mg.random((3,)), name="draws")
 print(draws)
-print("merged:", len(cse(draws).report), "  mergeable:", {name: mg.ops.OPS[name].mergeable for name in ("mul", "random", "print", "input")})
+print("merged:", len(cse(draws).report))
+print("mergeable:", {name: OPS[name].mergeable for name in ("mul", "random", "print", "input")})
 # %% [markdown]
 # The tracer gave each draw its own *site*. What is not mergeable (draws, effects, inputs) stays itself. Everything
 # else in the graph has one definition, so there the same equation *is* the same value. That is what single assignment
@@ -144,7 +150,14 @@ for order in (("fold", "simplify", "cse", "dce"), ("dce", "cse", "simplify", "fo
     print(" ".join(order), "leaves", len(one_round(relay, order)), "nodes")
 # %% [markdown]
 # Each pass makes work for the next. Folding makes `one` a 1.0; then algebra sees `x * 1.0`; then `exp(a)` is
-# `exp(x)`; then the leftovers are dead. In the wrong order each pass comes too early.
+# `exp(x)`; then the leftovers are dead. In the wrong order each pass comes too early. And the single walk of the stretch
+# exercise, where each hook sees at once what the others did?
+# %%
+from minigraph.teach.exercises.ch06 import one_walk
+
+print("one walk with three hooks, then dce, leaves", len(dce(one_walk(relay)).graph), "nodes")
+# %% [markdown]
+# It has no order to get wrong.
 #
 # Four passes have 24 orders. Here are all of them on the layer, after one round.
 # %%

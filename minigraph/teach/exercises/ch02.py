@@ -7,6 +7,7 @@ import numpy as np
 from ...ir import Builder, Graph
 from ...types import DTYPES, SHORT
 from ..exercise import Baked, Exercise, Mistake
+from ..judge import describe
 from ..judge_traces import judge_traces, numpy_steps, numpy_value, tidy
 from ..standins import Proxy, expression_of, with_operators
 
@@ -153,11 +154,16 @@ def run_record(function):
             except OverflowError:
                 return "OverflowError"
             if not isinstance(got, str) or got not in builder.nodes:
-                return f"Your function returned {got!r}, which is not the name of a value in the builder."
+                return not_a_name(got)
             names[f"t{number}"] = got
         return tidy(builder.build({"out": got}))
 
     return run
+
+
+def not_a_name(got) -> str:
+    shown = repr(got) if isinstance(got, str) else describe(got)
+    return f"Your function returned {shown}, which is not the name of a value in the builder."
 
 
 F, N = {"x": "f32[4]"}, {"n": "i32[4]"}
@@ -203,7 +209,7 @@ def binary(op, record):
     ``type(self)(self.builder, name)``. ``record(builder, op, a, b)`` is exercise 1; it takes names and numbers.
 
     Python calls the first one for ``x - 2``, as ``x.__sub__(2)``. For ``2 - x`` it calls the second one, the reflected
-    one, as ``x.__rsub__(2)``: there ``self`` is the *right* operand. About 8 lines.
+    one, as ``x.__rsub__(2)``: there ``self`` is the *right* operand. About 7 lines.
     """
     ### BEGIN SOLUTION
     def operand(value):
@@ -305,7 +311,8 @@ def run_binary(function):
         inputs = {name: stand_in(builder, builder.input(name, type)) for name, type in types.items()}
         got = expression_of(parameters, text)(**inputs)
         if not isinstance(got, stand_in):
-            return f"The operator returned {got!r}, not a stand-in."
+            shown = "a Proxy without operators" if isinstance(got, Proxy) else describe(got)
+            return f"The operator returned {shown}, not a stand-in like self."
         return tidy(builder.build({"out": got.name}))
 
     return run
@@ -317,7 +324,7 @@ def checked(function):
     def pair(op, record):
         got = function(op, record)
         if not (isinstance(got, (tuple, list)) and len(got) == 2 and all(map(callable, got))):
-            raise TypeError(f"binary({op!r}, record) returned {got!r}, not a pair of methods")
+            raise TypeError(f"binary({op!r}, record) returned {describe(got)}, not a pair of methods")
         return got
 
     return pair
@@ -496,7 +503,7 @@ def run_trace(function):
         got = function(once, dict(types), READY)
         if len(calls) != 1:
             return f"Your function called f {len(calls)} times, not once."
-        return tidy(got) if isinstance(got, Graph) else f"Your function returned {got!r}, not a Graph."
+        return tidy(got) if isinstance(got, Graph) else f"Your function returned {describe(got)}, not a Graph."
 
     return run
 
@@ -508,6 +515,7 @@ TRACE_CASES = (
     ("x", "(x, 1.5, x.shape[0])", {"x": "f32[2,3]"}), ("x, y", "(y, x)", XY), ("x, n", "x * n - 1", {"x": "f32[4]", "n": "i32[4]"}),
     ("x", "(2 - x, x, 2 - x)", X), ("out, x", "out - x", {"out": "f32[4]", "x": "f32[4]"}), ("n", "((n + 1) * (n + 1), 7, n < 2)", N),
     ("x, y, z", "(z, y)", {"x": "f32[4]", "y": "i8[2]", "z": "bool[3]"}), ("x", "(x,)", X), ("x", "()", X),
+    ("x", "(0.0, -0.0, 1, True, 1.0)", X),
 )  # fmt: skip
 
 
@@ -521,13 +529,16 @@ def judge_trace(function):
 def both_ways(f, builder, inputs):
     """Record every path through ``f``, and join them with ``where``. Returns the name of the result.
 
-    Where Python needs to know whether a stand-in is true, the stand-in asks ``builder.decide(stand_in)``. Put a
-    function there: it may keep the stand-in, a condition ``bool[]``, and answers True or False. Then run ``f(**inputs)``
-    again and again, each time with other answers, until every path has been taken. ``builder.emit("where", condition,
-    a, b)`` takes names, and chooses ``a`` where the condition is true. Every path returns a stand-in of the same type.
+    ``inputs`` maps f's parameters to stand-ins, and ``f(**inputs)`` returns a stand-in, of the same type on every path.
+
+    Where Python needs to know whether a stand-in is true, the stand-in asks ``builder.decide(stand_in)``. Put a function
+    there: ``builder.decide = decide``. It answers True or False, and may note ``stand_in.name``, the condition's value.
+    So run f again and again, each time with other answers, until every path has been taken. Each run asks anew, in the
+    same order as long as the answers are the same. ``builder.emit("where", condition, a, b)`` takes names and gives
+    ``a`` where the condition is true. It does no harm to record a thing twice.
 
     For ``x if s > 0 else x * 2`` two runs are enough. A condition may come after another one, on one path and not on
-    the other: ``x if s > 0 else (y if t > 0 else x)``. About 13 lines.
+    the other: ``x if s > 0 else (y if t > 0 else x)`` takes three. About 13 lines.
     """
     ### BEGIN SOLUTION
     def explore(answers):
@@ -663,7 +674,7 @@ def run_both(function):
         inputs = {name: READY(builder, builder.input(name, type)) for name, type in types.items()}
         got = function(expression_of(parameters, text), builder, inputs)
         if not isinstance(got, str) or got not in builder.nodes:
-            return f"Your function returned {got!r}, which is not the name of a value in the builder."
+            return not_a_name(got)
         return tidy(builder.build({"out": got}))
 
     return run
@@ -672,7 +683,8 @@ def run_both(function):
 S, ST = {"x": "f32[2]", "s": "f32[]"}, {"x": "f32[2]", "y": "f32[2]", "s": "f32[]", "t": "f32[]"}
 ALL = "x, y, s, t"
 BOTH_CASES = (
-    ("x, s", "x if s > 0 else x * 2", S), ("x, s", "x * 2", S), ("x, s", "x if s > 0 else x", S), ("x, s", "x if not s > 0 else 2 - x", S),
+    ("x, s", "x if s > 0 else x * 2", S), ("x, s", "x * 2", S), ("x, s", "x if s > 0 else x", S),
+    ("x, s", "x if not s > 0 else 2 - x", S),
     (ALL, "x if s > 0 else (y if t > 0 else x * 2)", ST), (ALL, "(x if t > 0 else x * 2) if s > 0 else y", ST),
     (ALL, "x if s > 0 and t > 0 else y", ST), (ALL, "x if s > 0 or t > 0 else y", ST),
     (ALL, "(x if s > 0 else y) - (x if t > 0 else y * 2)", ST),
@@ -724,8 +736,8 @@ EXERCISES = (
          Mistake(record_integer_division, "raises", "NumPy divides integers in f64."),
          Mistake(record_returns_the_op, "wrong-value", "builder.emit returns the name of the new value, which is not always the name of"
                  " the operation."),
-         Mistake(record_wraps_numbers, "wrong-value", "NumPy refuses a number that does not fit, and builder.const(number, dtype) does, too."
-                 " astype lets it wrap around."),
+         Mistake(record_wraps_numbers, "wrong-value", "NumPy refuses a number that does not fit, and builder.const(number, dtype) does,"
+                 " too. astype lets it wrap around."),
          Mistake(record_casts_numbers, "too-much", "Make the constant in the right dtype at once: no cast is needed.")),
         (record_by_helpers, record_right_first),
         probes=RECORD_CASES, adapt=run_record,
@@ -739,12 +751,15 @@ EXERCISES = (
          " record its name; a number goes as it is. Return type(self)(self.builder, what record returned).",
          "def method(self, other):\n    return type(self)(self.builder, record(self.builder, op, ..., ...))\n\n"
          "def reflected(self, other):\n    ...\n\nreturn method, reflected"),
-        (Mistake(binary_same_twice, "wrong-value", "The reflected method has the operands the other way round: in 2 - x, self is x and comes second."),
+        (Mistake(binary_same_twice, "wrong-value",
+                 "The reflected method has the operands the other way round: in 2 - x, self is x and comes second."),
          Mistake(binary_turned, "wrong-value", "The first method is for self on the left: x - 2 is x.__sub__(2)."),
-         Mistake(binary_negated, "wrong-value", "2 - x is not -(x - 2): at x = 2 one is 0.0 and the other -0.0. Swap the operands instead."),
+         Mistake(binary_negated, "wrong-value",
+                 "2 - x is not -(x - 2): at x = 2 one is 0.0 and the other -0.0. Swap the operands instead."),
          Mistake(binary_names, "not-a-graph", "Return a stand-in, not its value's name: the next operator needs methods, too."),
          Mistake(binary_whole_other, "raises", "record takes names and numbers: give it other.name where other is a stand-in."),
-         Mistake(binary_constants, "wrong-value", "Give record the number itself: a Python number has no dtype of its own, a constant has one."),
+         Mistake(binary_constants, "wrong-value",
+                 "Give record the number itself: a Python number has no dtype of its own, a constant has one."),
          Mistake(binary_self_only, "wrong-value", "Where other is a stand-in, its name is the operand.")),
         (binary_by_one, binary_by_lambdas),
         probes=BINARY_CASES, adapt=run_binary,
@@ -753,8 +768,8 @@ EXERCISES = (
     Exercise(
         "02", "The tracer", trace_with, judge_trace,
         ("A builder, a stand-in for each input, one call of f, and the names of what it returned.",
-         "Make a Builder. For each name and type: builder.input, and a stand-in for it in a dict. Call f(**inputs) once. Make a dict from"
-         " public name to result: out, or out.0, out.1 … for a tuple. Turn each result into a name: .name, or a constant.",
+         "Make a Builder. For each name and type: builder.input, and a stand-in for it in a dict. Call f(**inputs) once. Make a"
+         " dict from public name to result: out, or out.0, out.1 … for a tuple. Turn each result into a name: .name, or a constant.",
          "builder = Builder('traced')\ninputs = {}\nfor name, type in types.items(): ...\nresult = f(**inputs)\n... \noutputs = {}\n"
          "for public, one in ...: ...\nreturn builder.build(outputs)"),
         (Mistake(trace_with_positions, "wrong-value", "The order of types need not be that of f's parameters: call f(**inputs)."),
@@ -775,15 +790,19 @@ EXERCISES = (
         "02", "Both sides of an if", both_ways, judge_both,
         ("One run of f takes one path. The answers that you gave on the way name the path; change one answer, and f takes another one.",
          "Run f with a list of answers that is followed as far as it goes; after that answer True and note each condition. Every noted"
-         " condition has another side: run f again with the same answers up to there, then False. Join from the last condition to the first.",
-         "def explore(answers):\n    conditions = []\n    def decide(stand_in): ...\n    builder.decide = decide\n    result = f(**inputs).name\n"
-         "    for place in reversed(range(len(answers), len(conditions))):\n        other = explore(...)\n        result = builder.emit('where', ...)\n"
+         " condition has another side: run f again with the same answers up to there, then False. Join from the last condition to the"
+         " first.",
+         "def explore(answers):\n    conditions = []\n    def decide(stand_in): ...\n    builder.decide = decide\n"
+         "    result = f(**inputs).name\n    for place in reversed(range(len(answers), len(conditions))):\n"
+         "        other = explore(...)\n        result = builder.emit('where', ...)\n"
          "    return result\nreturn explore([])"),
-        (Mistake(both_ways_only_true, "wrong-value", "Every question was answered True: the other side was never recorded. It is baked in."),
+        (Mistake(both_ways_only_true, "wrong-value",
+                 "Every question was answered True: the other side was never recorded. It is baked in."),
          Mistake(both_ways_swapped, "wrong-value", "where(condition, a, b) gives a where the condition is true."),
          Mistake(both_ways_two_runs, "wrong-value", "All True and all False are two paths; two conditions make up to four."),
          Mistake(both_ways_first_if, "wrong-value", "Only the first condition was tried both ways; the later ones are baked in."),
-         Mistake(both_ways_forgets, "wrong-value", "A later path must repeat the answers that led to its condition, the False ones, too."),
+         Mistake(both_ways_forgets, "wrong-value",
+                 "A later path must repeat the answers that led to its condition, the False ones, too."),
          Mistake(both_ways_last_condition, "wrong-value", "Each where takes the condition at which its two paths part.")),
         (both_ways_by_stopping, both_ways_by_list),
         probes=BOTH_CASES, adapt=run_both,

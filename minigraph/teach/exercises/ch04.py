@@ -326,16 +326,21 @@ SPACE = Space(
     inputs=(("x", "f32[4]"),),
     consts=(("zero", 0.0, "f32[]"), ("minus_zero", -0.0, "f32[]"), ("one", 1.0, "f32[]"), ("rows", -0.0, "f32[2,4]")),
     ops=(("add", {}), ("sub", {}), ("mul", {}), ("div", {}), ("neg", {}), ("print", {"label": "seen"})),
-    limit=1000, larger=150,
+    limit=500, larger=100,
 )  # fmt: skip
 INT_SPACE = Space(
     inputs=(("n", "i32[4]"),), consts=(("zero", 0, "i32[]"), ("one", 1, "i32[]"), ("ones", 1, "i32[2,4]")),
-    ops=(("add", {}), ("sub", {}), ("mul", {}), ("neg", {})), limit=300, larger=60,
+    ops=(("add", {}), ("sub", {}), ("mul", {}), ("neg", {})), limit=150, larger=40,
 )  # fmt: skip
 
 TARGETS = tuple(parse(text) for text in (
     "graph mixed(x: f32[2]) -> (y) {\n c = const([-0.0, 0.0])\n y = add(x, c)\n return y\n}",
     "graph mixed(x: f32[2]) -> (y) {\n c = const([1.0, 2.0])\n y = mul(x, c)\n return y\n}",
+    "graph turned(x: f32[2]) -> (y) {\n c = const(-1.0)\n y = mul(x, c)\n return y\n}",
+    "graph turned(x: f32[2]) -> (y) {\n c = const(-1.0)\n y = div(x, c)\n return y\n}",
+    "graph turned(n: i32[2]) -> (y) {\n c = const(-1) : i32[]\n y = mul(n, c)\n return y\n}",
+    "graph one_off(x: f32[2]) -> (y) {\n c = const(1.0000001)\n y = mul(x, c)\n return y\n}",
+    "graph one_off(x: f64[2]) -> (y) {\n c = const(5e-324) : f64[]\n y = add(x, c)\n return y\n}",
     "graph filled(x: f32[2]) -> (y) {\n c = const([1.0, 1.0])\n y = mul(c, x)\n return y\n}",
     "graph half(x: f16[3]) -> (y) {\n c = const(1.0) : f16[]\n y = div(x, c)\n return y\n}",
     "graph double(x: f64[3]) -> (y) {\n c = const(-0.0) : f64[]\n y = sub(x, c)\n return y\n}",
@@ -345,6 +350,10 @@ TARGETS = tuple(parse(text) for text in (
     "graph small(n: i8[3]) -> (y) {\n c = const([0, 0, 0]) : i8[3]\n y = add(c, n)\n return y\n}",
     "graph wider(x: f32[]) -> (y) {\n c = const([1.0, 1.0])\n y = mul(x, c)\n return y\n}",
     "graph deeper(x: f32[2]) -> (y) {\n c = const([[1.0, 1.0]])\n y = mul(x, c)\n return y\n}",
+    "graph rows(x: f32[2,3]) -> (y) {\n c = const([1.0, 1.0, 1.0])\n y = mul(x, c)\n return y\n}",
+    "graph corner(x: f32[2,3]) -> (y) {\n c = const([[-0.0]])\n y = add(c, x)\n return y\n}",
+    "graph outer(x: f32[2,1]) -> (y) {\n c = const([[1.0, 1.0]])\n y = mul(x, c)\n return y\n}",
+    "graph between(x: f32[2]) -> (y) {\n c = const(1.0)\n a = neg(x)\n b = mul(a, c)\n y = neg(b)\n return y\n}",
     "graph both(x: f32[2]) -> (y, x, z) {\n c = const(1.0)\n y = mul(x, c)\n return y, x, z = y\n}",
     "graph constants() -> (y) {\n a = const([-0.0, -0.0])\n b = const(-0.0)\n y = add(a, b)\n return y\n}",
     "graph constants() -> (y) {\n a = const([-0.0, -0.0])\n b = const(-0.0)\n y = add(b, a)\n return y\n}",
@@ -483,12 +492,12 @@ def my_rules_none():
 
 
 def rewriting(function):
-    """Rules as a pass: (graph, flags) -> Graph. What is no list of Rule is given back as it is."""
+    """Rules as a pass: (graph, flags) -> Graph. What is no list of Rule is described instead."""
 
     def judged(graph, fast):
         rules = function()
         if not isinstance(rules, (list, tuple)) or not all(isinstance(rule, Rule) for rule in rules):
-            return rules
+            return describe(rules)
         return rewrite(graph, fast, tuple(map(tidy, rules))).graph
 
     return judged
@@ -518,12 +527,16 @@ def wish_graphs():
                           "neg": ("zero", "a = sub(zero, x)\n y = neg(a)"), "abs": ("", "a = mul(x, x)\n y = abs(a)")}.items():
             const = f"zero = const(0) : {dtype}[]" if lines[0] else ""
             yield parse(f"graph {op}(x: {dtype}[{x.size}]) -> (y) {{\n {const}\n {lines[1]}\n return y\n}}")
+        for line in ("y = mul(x, two)", "y = eq(x, z)", "a = sub(x, zero)\n y = neg(a)", "a = sub(zero, x)\n y = neg(x)",
+                     "a = mul(x, z)\n y = abs(a)", "a = sub(z, x)\n y = neg(a)", "y = abs(x)", "a = mul(x, two)\n y = abs(a)"):
+            yield parse(f"graph near(x: {dtype}[{x.size}], z: {dtype}[{x.size}]) -> (y) {{\n zero = const(0) : {dtype}[]\n"
+                        f" two = const(2) : {dtype}[]\n {line}\n return y\n}}")
         yield parse(f"graph wide(x: {dtype}[{x.size}]) -> (y) {{\n zero = const(0) : {dtype}[1,{x.size}]\n y = mul(zero, x)\n return y\n}}")
     for dtype, (x, _) in POOLS.items():
         minus = (("minus_zero", -0.0, "f32[]"),) if dtype == "f32" else ()
         yield from small_graphs(Space(
-            inputs=(("x", f"{dtype}[{x.size}]"), ("y", f"{dtype}[{x.size}]")), consts=(("zero", 0, f"{dtype}[]"), *minus),
-            ops=(("mul", {}), ("sub", {}), ("neg", {}), ("eq", {}), ("abs", {})), limit=150))
+            inputs=(("x", f"{dtype}[{x.size}]"), ("y", f"{dtype}[{x.size}]")), consts=(("zero", 0, f"{dtype}[]"), ("two", 2, f"{dtype}[]"), *minus),
+            ops=(("mul", {}), ("sub", {}), ("neg", {}), ("eq", {}), ("abs", {})), limit=100))
 
 
 def judge_rules(function):
@@ -554,7 +567,7 @@ def judge_rules(function):
 def judge_rewrite(graph, fast, got, reference) -> Failure | None:
     allowed = f"Allowed flags: {' '.join(fast) or 'none'}."
     if not isinstance(got, Graph):
-        return Failure("not-rules", f"Your function returned {describe(got)}, not a list of Rule.", case=(graph, fast), got=str(got))
+        return Failure("not-rules", f"Your function returned {got}, not a list of Rule.", case=(graph, fast), got=got)
     found = unexcused(graph, got, fast) if got != graph else ()
     if found:
         return Failure("wrong-value", f"Your rules changed what the graph computes. {allowed}", graph, got, (graph, fast), found)
@@ -706,6 +719,7 @@ def killer_cases():
         (graph("x: f32[], z: f32[]", "a = mul(x, z)\n y = div(a, z)"), graph("x: f32[], z: f32[]", "", "y = x")),
         (graph("x: f32[], z: f16[]", "a = cast(z) {dtype=f32}\n y = maximum(x, a)"),
          graph("x: f32[], z: f16[]", "a = cast(z) {dtype=f32}\n b = gt(a, x)\n y = where(b, a, x)")),
+        (graph("", "y = const(nan)"), graph("", "y = const(nan:0xffc00000)")),
         (graph("", "a = const(5.0)\n b = const(0.0)\n y = mul(a, b)"), graph("", "y = const(0.0)")),
         (graph("", "a = const(-5.0)\n b = const(0.0)\n y = mul(a, b)"), graph("", "y = const(0.0)")),
     ]
