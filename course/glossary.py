@@ -12,6 +12,12 @@ class Term(NamedTuple):
 
 
 TERMS = (
+    Term("00", "graph compiler", "a program that turns a model's graph into something a device runs fast", "графовый компилятор", "图编译器"),
+    Term("00", "computation graph", "operations as nodes, tensors as edges, no cycles (a directed acyclic graph, DAG)", "граф вычислений", "计算图"),
+    Term("00", "tensor", "an array of numbers with a dtype and a shape", "тензор", "张量"),
+    Term("00", "token", "a word or a piece of one: what a language model reads and writes", "токен", "词元"),
+    Term("00", "launch, kernel", "one start of a piece of ready-made code on the device; that code", "запуск, ядро (kernel)", "启动，内核"),
+    Term("00", "pass", "one idea applied to a whole graph", "проход", "遍（pass）"),
     Term("01", "intermediate representation (IR)", "a program as data, between the framework and the device", "промежуточное представление", "中间表示"),
     Term("01", "node, operand", "one operation with the value that it defines; a value that it reads", "узел, операнд", "节点，操作数"),
     Term("01", "topological order", "an order in which everything stands after what it reads", "топологический порядок", "拓扑序"),

@@ -15,6 +15,7 @@ from minigraph.teach.exercise import BEGIN, END, solution_lines, solved, source_
 from minigraph.teach.exercises import BAKED, BREAKS, CHAPTERS, EXERCISES, REFUTATIONS
 from minigraph.teach.invariants import RULES, broken_rules
 from minigraph.teach.judge import judge_one
+from minigraph.teach.wire import decode, encode
 from minigraph.verify import verify
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -57,6 +58,18 @@ def test_a_solution_is_right_with_the_names_that_a_learner_has(exercise):
     function = in_a_notebook(solved(source_of(exercise.solution)), exercise.name)
     verdict = exercise.judge(exercise.adapt(function))
     assert verdict.failure is None, verdict.failure
+
+
+@pytest.mark.parametrize("exercise", ALL)
+def test_an_exercise_can_be_graded_in_another_process(exercise):
+    """What the judge gives and gets travels as JSON: see minigraph.teach.grading."""
+    function = exercise.adapt(exercise.solution)
+
+    def remote(*arguments):
+        return decode(encode(function(*[decode(encode(one)) for one in arguments])))
+
+    failure = exercise.judge(remote).failure
+    assert failure is None, failure
 
 
 @pytest.mark.parametrize("exercise, function", RIGHT)

@@ -64,7 +64,7 @@ def test_values_travel_to_the_bit():
     from minigraph import parse
 
     graph = parse("graph g(x: f32[2]) -> (y) {\n c = const([nan, -0.0])\n s = sum(x) {axis=[0]}\n y = add(c, s)\n return y\n}")
-    for value in (None, True, 3, -0.0, float("nan"), "text", (1, [2.5, {"a": ()}]), np.float32(1.5), np.arange(3, dtype=np.int8), graph,
+    for value in (None, True, 3, -0.0, float("nan"), "text", (1, [2.5, {"a": ()}]), {"y"}, frozenset({1}), np.float32(1.5), np.arange(3, dtype=np.int8), graph,
                   graph.nodes[1], graph.nodes[2].value, graph.nodes[0].type):
         assert repr(decode(encode(value))) == repr(value)
     assert isinstance(decode(encode(object())), Opaque)

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..errors import GraphError
 from ..ir import Builder, Graph
+from ..verify import output_types
 from .judge import Verdict, compare, judge_pass
 
 
@@ -185,14 +186,12 @@ def matched(graph: Graph, net: nx.MultiDiGraph) -> Graph:
     that computes the same is right."""
     public, inputs = [name for name, _ in graph.outputs], {node.name: node.type for node in graph.inputs}
     first = to_graph(net, inputs, public, graph.name)
-    if len(public) > 1 and len(first.outputs) == len(public) and compare(graph, first) is not None:
-        for names in permutations(public):
-            turned = dict(zip(names, (value for _, value in first.outputs)))
-            other = Graph(first.name, first.nodes, tuple((name, turned[name]) for name in public))
-            if [one.type for one in (other[value] for _, value in other.outputs)] == [
-                    graph[value].type for _, value in graph.outputs] and compare(graph, other) is None:
-                return other
-    return first
+    if len(public) == 1 or len(first.outputs) != len(public):
+        return first
+    wanted, values = output_types(graph), [value for _, value in first.outputs]
+    turns = (Graph(first.name, first.nodes, tuple(zip(public, turn))) for turn in permutations(values))
+    fitting = [turn for turn in turns if output_types(turn) == wanted]
+    return next((turn for turn in fitting if compare(graph, turn) is None), fitting[0] if fitting else first)
 
 
 def judge_network(adapted: Callable, *args, **options) -> Verdict:

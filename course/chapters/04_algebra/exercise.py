@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Exercises 04: algebra
 #
-# *About 50 minutes. The lesson is `notebooks/04_algebra.ipynb`.*
+# *About an hour. The lesson is `notebooks/04_algebra.ipynb`.*
 #
 # Run this cell first. It brings the names that you need: `Graph`, `Node`, `Const`, `OPS`, `Rule`, `same_bits`, `check` and more.
 # %%
@@ -57,7 +57,7 @@ predict("Which x kills exp(x) / exp(x) -> 1?", None)
 # %% [markdown]
 # ## Stretch: find the killer
 #
-# You searched for killers by hand. Let a program do it. About 8 lines.
+# You searched for killers by hand. Let a program do it. About 7 lines.
 # %% exercise=find_killer
 # %%
 check(find_killer)

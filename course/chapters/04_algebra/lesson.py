@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 04 Algebra
 #
-# *About 45 minutes. You need chapter 03. The exercises are in `exercises/04_algebra.ipynb`.*
+# *About 40 minutes. You need chapter 03. The exercises are in `exercises/04_algebra.ipynb`.*
 #
 # At school, anything times zero is zero. Here are eight scores, and a program that multiplies each of them by 0.0.
 #
@@ -19,7 +19,7 @@ graph program(scores: f32[8]) -> (y) {
   y = mul(scores, zero) : f32[8]
   return y
 }""")
-print(scores)
+print(program)
 # %%
 predict("How many of the eight results are 0.0, to the bit?", None,
         lambda: sum(mg.same_bits(one, np.float32(0.0)) for one in mg.run(program, scores=scores)["y"]))
@@ -53,7 +53,7 @@ f = np.float32
 with np.errstate(all="ignore"):
     print("-1e-30 * 1e-30 =", f(-1e-30) * f(1e-30))
     print("0.0 == -0.0:", bool(f(0.0) == f(-0.0)), "   1 / 0.0 =", 1 / f(0.0), "   1 / -0.0 =", 1 / f(-0.0))
-    print("1e30 * 1e30 =", f(1e30) * f(1e30), "   inf - inf =", f(np.inf) - f(np.inf))
+    print("1e30 * 1e30 =", f(1e30) * f(1e30), "   inf - inf =", f(np.inf) - f(np.inf), "   exp(-200) =", np.exp(f(-200)))
     print("nan == nan:", bool(f(np.nan) == f(np.nan)), "   nan * 0.0 =", f(np.nan) * f(0.0))
 # %% [markdown]
 # - **-0.0**, a *signed zero*: what is left of a negative number that became too small to write down. It compares equal to 0.0
@@ -113,12 +113,12 @@ graph layer(scores: f32[4]) -> (y) {
   y = neg(turned) : f32[4]
   return y
 }""")
-predict("Of the four operations of this layer, how many does simplify replace by an operand?", None,
+predict("How many of the four operations of this layer does simplify take out?", None,
         lambda: len(simplify(layer).report))
 # %%
 result = simplify(layer)
 for step in result.report:
-    print(step.before[0], "is now", step.after, "by", step.why)
+    print(f"{step.before[0]} is now {step.after}, by the rule {step.rule}")
 mg.draw_diff(layer, result.graph)
 # %% [markdown]
 # Two. In the picture, dashed is gone and dotted is an arrow that moved. `turned` is still there and nobody reads it: a corpse
@@ -157,17 +157,18 @@ print(simplify(wide).graph)
 # %% [markdown]
 # The result has two rows, so `scores`, which has one, cannot stand for it. A replacement has the dtype and shape of what it replaces.
 #
-# When a rule of yours does nothing, ask why.
+# When a rule of yours does nothing, ask why. There are four kinds of answer.
 # %%
 from minigraph.passes.simplify import explain
 
 print(explain(table["add--0.0-float"], layer, "shifted"))
 print(explain(table["add-zero"], layer, "shifted"))
-print(explain(table["sub-self-int"], layer, "shifted"))
+print(explain(table["add-0-signed"], layer, "shifted"))
+print(explain(table["sub-self"], layer, "shifted", fast=("nnan", "ninf")))
 # %% [markdown]
 # ## Integers
 #
-# Integers have no NaN, no infinity and one zero, and they wrap around. Which of these three operations survive?
+# Integers have no NaN, no infinity and one zero, and they wrap around. How many of these three operations survive?
 # %%
 whole = mg.parse("""
 graph whole(positions: i32[4]) -> (a, b, c) {
@@ -184,9 +185,10 @@ print(simplify(whole).graph)
 #
 # ## Flags: permission to be wrong
 #
-# Many programs do not care about the sign of a zero. They may say so. LLVM gave such permissions names, and the field uses them:
+# Many programs do not care about the sign of a zero. They may say so. LLVM's language reference gave such permissions
+# names ("fast-math flags"), and the field uses them:
 #
-# - `nnan`: there are no NaNs. `ninf`: there are no infinities. `nsz`: the sign of a zero does not matter.
+# - `nnan`: no operand and no result is a NaN. `ninf`: none is an infinity. `nsz`: the sign of a zero does not matter.
 # - `arcp`: x / c may be x * (1 / c). `reassoc`: operations may be regrouped.
 # - `contract`: a * b + c may be rounded once instead of twice. `afn`: exp and its like may be approximated. (Both are for generated
 #   kernels, later in the course.)
@@ -202,7 +204,7 @@ killer_table(rule for rule in RULES if rule.flags)
 # without flags has no killer, and a flag without a killer is refused.
 # %%
 for step in simplify(layer, fast=("nsz",)).report:
-    print(step.before[0], "is now", step.after, "by", step.why)
+    print(f"{step.before[0]} is now {step.after}, by the rule {step.rule}")
 # %% [markdown]
 # With `nsz` the bias goes. But a flag is a **promise about the data, and nobody checks it**. Would our attention layer keep the
 # promise `ninf`?
@@ -219,6 +221,9 @@ print([mg.node_line(node) for node in attention.nodes if node.op == "const" and 
 # `x + y = y + x` is true to the bit. As a rule it would fire for ever. So each operation has a weight in the op table, and
 # every use of a rule must make the graph lighter.
 # %%
+from minigraph.ops import OPS
+
+print({name: OPS[name].cost for name in ("neg", "add", "mul", "div", "pow")})
 swap = Rule("swap", "add(x, y)", "add(y, x)")
 try:
     simplify(layer, rules=[swap])
@@ -234,27 +239,30 @@ except mg.RuleLoop as error:
 #
 # ## The same rules in real compilers
 #
-# Here is `x * 0` and `x + 0` in eight of them. Look at the last column.
+# Here are `x * 0` and `x + 0` in six of them, PyTorch's with two ways to write the zero. Look at the last column.
 # %% exhibit=who-keeps-ieee
 # %% [markdown]
-# Two drop `x * 0`, and four drop `x + 0` (one of them only when the zero is a tensor). None of them was asked. And this is what
-# MLIR does, which has the same flags as we have:
+# Two compilers drop `x * 0`, and four drop `x + 0`, PyTorch's only where the zero is a tensor. Nobody gave them a flag. And
+# this is MLIR, which has the same flags as we have:
 # %% exhibit=mlir-flags
 # %% [markdown]
-# MLIR keeps `x + 0.0`, drops `x + -0.0`, and wants `nsz` for the rest, as you would now. For `x * 0.0` it asks for `nnan` and `nsz` only:
-# inf * 0 *is* NaN, so `nnan` covers it. We name `ninf` as well, because an infinity is what goes in.
+# MLIR drops `x + -0.0`, keeps `x + 0.0`, and drops it too under `nsz`, as you would now. For `x * 0.0` it asks for `nnan` and `nsz`
+# only: inf * 0 *is* NaN, so `nnan` covers it. We name `ninf` as well, because an infinity is what goes in.
 #
 # ## The scoreboard
 # %%
 from minigraph.teach.score import scoreboard
 
 scoreboard("fold", "simplify")
-for name, rule in dict.fromkeys((step.before[0], step.rule) for step in simplify(attention).report):
-    print(f"{name}: {rule}")
+simple = simplify(attention)
+print({step.before[0]: step.rule for step in simple.report})
+x = np.random.default_rng(0).standard_normal((8, 16)).astype(np.float32)
+before, after = mg.run(attention, x=x), mg.run(simple.graph, x=x)
+print("the same bits:", all(mg.same_bits(before[name], after[name]) for name in before))
 # %% [markdown]
-# Five launches fewer: norm weights that are all ones, a bias of -0.0, a dropout factor of 1. One division by 4 became a multiplication by
-# 0.25, which rounds the same because 4 is a power of two. Not one bit of the result depends on it. The nodes are as many as before:
-# they wait for chapter 05.
+# Five launches fewer: three norm weights that are all ones, a bias of -0.0, a dropout factor of 1. The sixth change made one division by 4
+# a multiplication by 0.25, which rounds the same because 4 is a power of two. The ones and zeros are still stored, although
+# nobody reads them: chapter 05.
 # %% recall
 # Q: Why may 5 * 0 become 0 while x * 0 may not?
 # A: Folding knows both numbers and computes. For an unknown x the product may be -0.0 or NaN.

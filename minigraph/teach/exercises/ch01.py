@@ -618,7 +618,7 @@ def explain_interpreter(case, want, got):
         if show(one) != show(other):
             lines += [f"{right} {show(one)}", f"{wrong} {show(other)}"]
     if not got[2]:
-        lines.append("and changes the inputs, which belong to the caller")
+        lines.append("it changes the inputs, which belong to the caller")
     return tuple(lines)
 
 
@@ -699,7 +699,7 @@ def in_order_two_sweeps(nodes):
             if all(name in [one.name for one in ordered] for name in node.inputs):
                 ordered.append(node)
                 rest.remove(node)
-    return ordered + rest
+    return None if rest else ordered
 
 
 def in_order_inputs_as_they_come(nodes):
@@ -846,8 +846,8 @@ EXERCISES = (
          "    if not type_is_right(node, types):\n        return \"right-type\"\n    types[node.name] = node.type\nfor"
          " public, value in"
          " graph.outputs:\n    ...\nreturn None"),
-        (Mistake(first_problem_anywhere, "wrong-value", "The operand is defined, but later. Ask only the nodes before"
-                 " this one."),
+        (Mistake(first_problem_anywhere, "wrong-value", "The operand is defined, but not before it is read. Ask only the"
+                 " nodes above this one."),
          Mistake(first_problem_itself, "wrong-value", "A node cannot read itself: remember its name after its operands"
                  " are checked."),
          Mistake(first_problem_trusting, "wrong-value", "The stored type is a claim. Infer it again and compare."),

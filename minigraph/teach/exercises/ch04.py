@@ -33,7 +33,7 @@ def is_identity(op, const):
         is_identity("mul", Const.of([1.0, 1.0], "f32"))   # True
         is_identity("mul", Const.of([1.0, 2.0], "f32"))   # False: an x beside the 2.0 is doubled
 
-    0.0 == -0.0 is True in Python; ``same_bits(a, b)`` tells the two zeros apart. About 4 lines.
+    0.0 == -0.0 is True in Python; ``same_bits(a, b)`` tells the two zeros apart. About 3 lines.
     """
     ### BEGIN SOLUTION
     identities = {"add": -0.0, "sub": 0.0, "mul": 1.0, "div": 1.0}
@@ -154,7 +154,8 @@ def simplify(graph):
     x from then on: other operations, prints, and outputs, whose public names stay.
 
     x must have the type of what it replaces: x : f32[4] plus a constant f32[2,4] is f32[2,4], so that stays.
-    ``node.type`` is the type of a value. Constants that nobody reads any more may stay (chapter 05).
+    ``node.type`` is the type of a value. Nodes never change: make a new Node(name, op, inputs, value, type, origin).
+    Constants that nobody reads any more may stay (chapter 05).
 
         a = mul(x, one)                        b = neg(x)
         b = neg(a)              becomes        return y = x
@@ -610,11 +611,12 @@ def find_killer(before, after, values):
     Both graphs have the same inputs and the same outputs. Each input is a single float of some dtype (f32[], f16[] …)
     and is to take each of ``values``, a tuple of Python floats, together with each of the others: two inputs and
     three values are nine combinations. ``run(graph, inputs)`` gives a dict from output to array;
-    ``Const.of(-0.0, "f16").array`` is an array of a dtype. All NaNs count as equal. About 9 lines.
+    ``Const.of(-0.0, "f16").array`` is an array of a dtype. All NaNs count as equal. About 7 lines.
 
-        plus   = parse("graph g(x: f32[]) -> (y) { zero = const(0.0) y = add(x, zero) return y }")
-        nothing = parse("graph g(x: f32[]) -> (y) { return y = x }")
-        find_killer(plus, nothing, (1.0, -0.0))   # {"x": array(-0., dtype=float32)}
+    If ``before`` returns add(x, zero) with zero = const(0.0), and ``after`` returns x:
+
+        find_killer(before, after, (1.0, -0.0))   # {"x": array(-0., dtype=float32)}
+        find_killer(before, after, (1.0, 2.0))    # None
     """
     ### BEGIN SOLUTION
     from itertools import product
