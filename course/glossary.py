@@ -25,7 +25,7 @@ TERMS = (
     Term("01", "verifier", "the function that checks the invariants", "верификатор", "验证器"),
     Term("01", "static single assignment (SSA)", "each name is defined once, by one node", "статическое однократное присваивание", "静态单赋值"),
     Term("01", "side effect", "what a node does besides giving a value, like printing", "побочный эффект", "副作用"),
-    Term("01", "token", "a value without data that keeps effects in order", "токен", "令牌"),
+    Term("01", "effect token", "a value without data that keeps effects in order", "токен эффекта", "副作用令牌"),
     Term("01", "use-def graph", "a graph in which each value also knows its users", "граф использований и определений", "使用-定义图"),
     Term("01", "provenance, origin", "where in the source a value comes from", "происхождение", "来源"),
     Term("01", "interpreter", "a program that runs a graph node by node", "интерпретатор", "解释器"),

@@ -35,7 +35,7 @@ FLOOR = {name: number for number, floor in enumerate(FLOORS) for name in floor}
 UPWARD = {("ir", "text")}  # a graph's text is its face: Graph.__str__ imports it when it is called
 
 HEAVY = ("matplotlib", "networkx", "graphviz", "graphviz_pure", "cupy", "gguf", "tokenizers", "hypothesis", "pytest", "IPython",
-         "minigraph.teach", "minigraph.models", "minigraph.trace", "minigraph.draw", "minigraph.fuzz", "minigraph.cli")  # fmt: skip
+         "minigraph.teach", "minigraph.models", "minigraph.fuzz", "minigraph.cli")  # fmt: skip
 
 
 def modules() -> dict[str, Path]:

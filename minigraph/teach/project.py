@@ -140,7 +140,7 @@ def as_pass(function: Callable) -> Callable[[Graph], object]:
     def adapted(graph: Graph):
         if len({value for _, value in graph.outputs}) < len(graph.outputs):
             return graph
-        net = from_graph(graph)
+        net = network(reversed(list(from_graph(graph))))  # readers first: only a topological sort finds the order
         before = snapshot(net)
         with np.errstate(all="ignore"):
             got = function(net)
@@ -175,6 +175,8 @@ def fault_of(net: nx.Graph) -> str:
         lost = [one for one in node.inputs if one not in net]
         if lost:
             return f"'{node}' reads '{lost[0]}', which is not in the graph."
+        if node.op in ("const", "input") and node.inputs:
+            return f"'{node}' is a constant or an input, and still has inputs."
         wanted = sorted((id(one), index) for index, one in enumerate(node.inputs))
         if wanted != sorted((id(source), key) for source, _, key in net.in_edges(node, keys=True)):
             return f"The edges into '{node}' do not agree with its inputs: they must say the same."

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache, partial
+from itertools import islice
 
 import numpy as np
 
@@ -21,8 +22,8 @@ from ..run_numpy import VIEWS
 PROMPT = "What does a compiler do? Answer in one sentence."
 CLOSE = 0.25  # of the two best scores; rounding moves them by less than a thousandth
 # Made by `python -m minigraph.teach.tour`; the tests compare it with the model where that is installed.
-RECORDED = ("A compiler is a software tool that translates human code into machine code, allowing developers to write and"
-            " execute code without")
+RECORDED = ("A| compiler| is| a| software| tool| that| translates| human| code| into| machine| code|,| allowing| developers| to"
+            "| write| and| execute| code| without").split("|")
 FILE_BYTES = 98_362_432
 MAX_LEN = 512  # places in the cache
 SIZES = smollm2.Config(layers=30, hidden=576, ffn=1536, heads=9, kv_heads=3, vocab=49152, context=8192, theta=1e5,
@@ -57,15 +58,20 @@ def weights() -> smollm2.Weights:
     return load()[0] if installed() else shaped(SIZES, MAX_LEN)
 
 
-def answer(graph: Graph | None = None) -> str:
-    """The model's answer to ``PROMPT``, from plain NumPy, or with ``graph`` (a decode graph) doing each token."""
+def answer(graph: Graph | None = None, tokens: int = len(RECORDED)) -> list[str]:
+    """The model's answer to ``PROMPT``, a piece of text for each token.
+
+    From plain NumPy, or with ``graph`` (a decode graph) doing each token. Raises AssertionError if the model says
+    something else than it was recorded to say.
+    """
     if not installed():
-        return RECORDED
+        return RECORDED[:tokens]
     numbers, tokenizer = load()
     decode = compiled.as_function(graph) if graph is not None else partial(smollm2.decode, numbers)
-    told = tokenizer.decode(safe_ids(tokenizer.chat(PROMPT), numbers, tokenizer.end, decode))
-    if told != RECORDED:
-        raise AssertionError(f"the model says something else than it was recorded to say: {told!r}")
+    ids = islice(safe_ids(tokenizer.chat(PROMPT), numbers, tokenizer.end, decode), tokens)
+    told = [tokenizer.decode([token]) for token in ids]
+    if told != RECORDED[:tokens]:
+        raise AssertionError(f"the model says something else than it was recorded to say: {told}")
     return told
 
 
@@ -116,5 +122,6 @@ def launches(graph: Graph) -> list:
 
 if __name__ == "__main__":
     numbers, tokenizer = load()
-    print(tokenizer.decode(safe_ids(tokenizer.chat(PROMPT), numbers, tokenizer.end, partial(smollm2.decode, numbers))))
+    ids = safe_ids(tokenizer.chat(PROMPT), numbers, tokenizer.end, partial(smollm2.decode, numbers))
+    print("|".join(tokenizer.decode([token]) for token in ids))
     print(find_model().stat().st_size, "bytes in the file;", numbers.config)

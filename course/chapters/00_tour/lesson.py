@@ -11,15 +11,19 @@ from minigraph.teach.tour import PROMPT, SIZES, answer, came_from, launches, par
 import minigraph as mg
 import numpy as np
 
+pieces = answer()
 print(PROMPT)
-print(answer())
+print("".join(pieces))
+print()
+print("|".join(pieces))
 # %% nbval-ignore-output
 print(came_from())
 # %% [markdown]
-# That was SmolLM2, a small relative of the models that you know from chats. It writes one **token** at a time, a word or a
-# piece of one. For every token the same function runs, `decode`: it takes the last token, and gives a score to each of the 49,152
-# tokens that could come next. The best one is taken. The function is about a hundred lines of plain NumPy. (Here the answer
-# stops where two candidates are so close that another processor might choose the other one.)
+# That was SmolLM2, a small relative of the models that you know from chats. It writes one **token** at a time: a word, a
+# piece of one, or a comma. The bars above show where one ends. For every token the same function runs, `decode`: it takes the
+# last token, and gives a score to each of the 49,152 tokens that could come next. The best one is taken. The whole model is
+# plain NumPy code: `minigraph/models/smollm2.py`. (The answer stops here where two candidates are so close that another processor might
+# choose the other one.)
 #
 # **The question:** how many separate calculations does the machine carry out for *one* token?
 # %%
@@ -54,30 +58,32 @@ mg.draw(mg.trace(silu, x="f32[4]"))
 # long as nobody can tell from the results.
 #
 # Now the whole model. Do not read it. Look for two things only: the large frame, which is drawn once and stands for 30 layers one
-# after another, and the green boxes drawn in three dimensions, which are matrix products.
+# after another, and the green boxes drawn in three dimensions, which are matrix products. (A dashed box stands for nodes that are
+# left out.)
 # %%
 mg.draw(decode)
 # %%
 print(f"{len(decode):,} nodes, of which {len(launches(decode)):,} are calculations of their own; the others are inputs,")
 print("stored numbers, and new views of an array that is already there")
 # %% [markdown]
-# So the answer is 1,541. Each of them is a **launch**: Python, or a GPU's driver, starts one piece of ready-made code and waits for it or
-# goes on. For one word of the answer. That is the first hint at why somebody would want a compiler.
+# So the answer is 1,541, for one token of the answer. Each of them is a **launch**: one start of a piece of ready-made code, which is
+# called a *kernel*. Here Python starts NumPy's kernels; on a GPU a driver starts the GPU's.
 #
 # ## Three reasons
 #
-# **One: people write more than is needed.** This is one attention layer, written the way one does, and traced. Do not fear the
-# details. How much of it has to be there?
+# **One: people write more than is needed.** Here is one attention layer, written the way people do it. The details do not
+# matter yet. How much of it has to be there?
 # %%
-from minigraph.teach.examples import a4, expression, frozen_layer
+from minigraph.teach.examples import a4, attention_layer, expression, frozen_layer
 
+print(inspect.getsource(attention_layer))
 layer = frozen_layer()
 better = mg.optimize(layer).graph
 print(f"as written: {len(layer)} nodes, {len(launches(layer))} launches")
 print(f"optimized:  {len(better)} nodes, {len(launches(better))} launches")
 # %% [markdown]
-# Nobody was careless here. The same norm is written three times because that reads well, a table of angles is computed in
-# each run though it never changes, and a line for debugging was forgotten.
+# Nobody was careless here. `rms_norm(x, norm)` is written three times because that reads well. The angles are computed in
+# each run, though they never change. And a line for debugging was forgotten.
 #
 # **Two: most launches are tiny.** How many numbers does each of the 1,541 calculations of our token produce?
 # %%
@@ -89,7 +95,7 @@ bars("launches of one token, by the size of the result", {
     "2 to 600 numbers": sum(1 < size <= 600 for size in results),
     "more": sum(size > 600 for size in results)}, "launches")
 # %% [markdown]
-# 183 launches for a single number each! And starting a piece of code has a price, whatever it does then. Watch:
+# 183 launches for a single number each. And starting a piece of code has a price, whatever it does then. Watch:
 # %% nbval-ignore-output
 import timeit
 
@@ -103,7 +109,7 @@ one, many = nanoseconds(1), nanoseconds(576)
 print(f"adding 1 number: {one:.0f} ns; adding 576 numbers: {many:.0f} ns. 576 times the work, {many / one:.1f} times the time")
 assert many < 100 * one
 # %% [markdown]
-# Almost all of the time is the call, not the adding. On a GPU it is worse.
+# Most of the time is the call, not the adding.
 #
 # **Three: models are large.** Every number that a model has learned is read for every token.
 # %%
@@ -111,13 +117,14 @@ from minigraph.teach.tour import FILE_BYTES
 
 count = parameters(weights())
 print(f"one layer: {count['one layer']:,} numbers; {SIZES.layers} layers and the embedding: {count['all']:,}")
-print(f"as 32-bit floats: {count['all'] * 4 / 1e6:,.0f} MB read for each token; in the file: {FILE_BYTES / 1e6:,.0f} MB")
+print(f"as 32-bit floats: {count['all'] * 4 / 1e6:,.0f} MB, read for each token")
+print(f"in the model's file: {FILE_BYTES / 1e6:,.0f} MB, which is {FILE_BYTES * 8 / count['all']:.1f} bits a number")
 print(f"a model of 70 billion numbers: {70e9 / count['all']:,.0f} times as large")
 # %% [markdown]
-# Why is the file so much smaller? Its numbers have about four bits each; that is *quantization*. And why do we
-# not gain from it when we run? Because NumPy has no operation for 4-bit numbers, so our program unpacks them first. Somebody
-# has to rewrite the program so that it works on packed numbers, or skips the zeros of a *pruned* model. That somebody is a
-# compiler, too.
+# The file is so small because most of its numbers have 4 bits each and share a scale; that is *quantization*. So why do we read 538 MB
+# when we run? NumPy has no operation on 4-bit numbers, so our program unpacks them first, and the gain is gone. To
+# keep it, somebody has to rewrite the program so that it works on packed numbers, or skips the zeros of a *pruned* model.
+# That somebody is a compiler, too.
 #
 # ## What a compiler mostly does not do
 #
@@ -131,9 +138,9 @@ matmuls = [node for node in launches(decode) if node.op == "matmul"]
 others = [node for node in launches(decode) if node.op != "matmul"]
 bars("launches of one token", {"matrix products": len(matmuls), "everything else": len(others)}, "launches")
 # %% [markdown]
-# 271 are products, and they are good already: specialists have tuned them for years, and a compiler usually calls their library. What
-# it takes in hand is the *other* bar: 1,270 launches that carry numbers from one product to the next. It computes some before the
-# program runs, drops some, does some only once, and puts many into one. More than speeding up the work, a compiler removes work.
+# 271 are products. They are good already: specialists have tuned them for years, and a compiler usually calls their library. What
+# it takes in hand is the *other* bar, the 1,270 launches that carry numbers from one product to the next. It computes some before the
+# program runs, drops some, does some only once, and puts many into one. A compiler speeds up little work, and removes much.
 #
 # ## One small program, stage by stage
 #
@@ -178,7 +185,7 @@ print(mg.optimize(expression()).graph)
 print(mg.optimize(expression("i32")).graph)
 # %% [markdown]
 # For integers (`i32`) you get `7 * x`. For floats (`f32`) an addition of zero is left, and our compiler *refuses* to take it out. Is it too
-# careful, or does it know a float that you have not thought of? Who removes the `+ 0`, and when is he allowed to? Keep the
+# careful, or does it know a float that you have not thought of? Who may remove the `+ 0`, and when? Keep the
 # question; chapter 04 answers it.
 #
 # ## The same graph in a real compiler
@@ -201,10 +208,10 @@ scoreboard()
 # %%
 optimized = mg.optimize(decode).graph
 print(f"{len(decode):,} -> {len(optimized):,} nodes; {len(launches(decode)):,} -> {len(launches(optimized)):,} launches")
-print(answer(optimized))
+print("".join(answer(optimized, tokens=13)))
 # %% [markdown]
-# Word for word. And an honest result: 207 nodes fewer, and not one launch. This model was written with care, so these passes find only
-# stored numbers and views to tidy up. Its 1,541 launches need the stronger medicine, fusion. First the craft:
+# Word for word, as far as we let it. And an honest result: 207 nodes fewer, and not one launch. This model was written with care, so
+# the four passes find only stored numbers and views to tidy up. Its 1,541 launches need fusion, a stronger medicine. First the craft:
 #
 # | chapter | the question it answers |
 # |---|---|

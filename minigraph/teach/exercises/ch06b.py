@@ -68,7 +68,7 @@ def constant_folding(graph):
     """Compute every operation whose inputs are all constants. Takes a networkx.MultiDiGraph and returns a new one.
 
     The graph's nodes are ``project.Node(op, inputs, value, output)``, and ``nx.topological_sort(graph)`` gives them with
-    operands first. Leave the given graph and its nodes as they are: make new Nodes, whose inputs are new Nodes, and
+    operands first (the graph itself may list them in any order). Leave the given graph and its nodes as they are: make new Nodes, whose inputs are new Nodes, and
     return ``project.network(nodes)``, which adds the edges. A folded node becomes a "const" without inputs; its value is
     what ``project.MEANING[op](*values)`` gives, and its output flag stays. Nodes that nobody reads any more may stay.
     Example: after 3.0 + 4.0 is folded, the graph has a const 7.0 in the place of the add.
@@ -118,15 +118,15 @@ def folding_in_rounds(graph):
             return graph
 
 
-def folding_variant(graph, deep=True, flag=True, compute=None, also=None, connect=True):
+def folding_variant(graph, deep=True, flag=True, compute=None, also=None, connect=True, order=nx.topological_sort, keep=False):
     """The solution with one thing changed."""
     new = {}
     compute = compute or (lambda op, values: project.MEANING[op](*values))
-    for node in nx.topological_sort(graph):
+    for node in order(graph):
         inputs = [new[one] for one in node.inputs]
         operands = inputs if deep else node.inputs
         if inputs and all(one.op == "const" for one in operands):
-            new[node] = project.Node("const", [], compute(node.op, [one.value for one in inputs]), node.output and flag)
+            new[node] = project.Node("const", inputs if keep else [], compute(node.op, [one.value for one in inputs]), node.output and flag)
         elif also is not None and (value := also(node, inputs)) is not None:
             new[node] = project.Node("const", [], value, node.output)
         else:
@@ -171,6 +171,14 @@ def folding_times_zero(graph):
 
 def folding_without_edges(graph):
     return folding_variant(graph, connect=False)
+
+
+def folding_in_given_order(graph):
+    return folding_variant(graph, order=list)
+
+
+def folding_keeps_inputs(graph):
+    return folding_variant(graph, keep=True)
 
 
 def folding_in_place(graph):
@@ -437,6 +445,7 @@ DROP_TARGETS = (*TARGETS, *(parse(text) for text in (
     "graph plus(x: f32[4]) -> (y) {\n z = const(0.0)\n y = add(x, z)\n return y\n}",
     "graph minus(x: f32[4]) -> (y) {\n z = const(-0.0)\n y = add(z, x)\n return y\n}",
     "graph below(x: f64[4]) -> (y) {\n z = const(-1.0) : f64[]\n y = add(x, z)\n return y\n}",
+    "graph nearly(x: f32[4]) -> (y) {\n z = const(-1e-9)\n y = add(x, z)\n return y\n}",
     "graph from_zero(x: i32[4]) -> (y) {\n z = const(0) : i32[]\n y = sub(z, x)\n return y\n}",
     "graph twice(x: i32[4]) -> (y) {\n z = const(0) : i32[]\n a = add(x, z)\n y = add(z, a)\n return y\n}",
     "graph outputs(x: i32[4]) -> (a, y) {\n z = const(0) : i32[]\n a = neg(x)\n y = add(a, z)\n return a, y\n}",
@@ -496,6 +505,8 @@ EXERCISES = (
          Mistake(folding_without_edges, "invalid", "The edges are missing: project.network(nodes) makes them from the inputs."),
          Mistake(folding_in_place, "mutated", "The given graph's nodes were changed: make new ones, so that before and after can be"
                  " compared."),
+         Mistake(folding_in_given_order, "raises", "The graph may list a reader before what it reads: walk nx.topological_sort(graph)."),
+         Mistake(folding_keeps_inputs, "invalid", "A constant reads nothing: give the folded node an empty list of inputs."),
          Mistake(folding_nothing, "did-nothing", "The graph came back as it was."),
          Mistake(folding_digraph, "invalid", "A DiGraph merges the two edges of x * x: return a MultiDiGraph.")),
         (folding_by_edges, folding_in_rounds),
