@@ -11,7 +11,7 @@ WORDS, CODE_CELLS, EXERCISES = 1600, 22, 3  # at most, in a lesson; exercises wi
 MINUTES = {"word": 1 / 130, "code": 0.9}  # reading aloud in one's head, and running and looking at a cell
 
 # A name -> the first chapter whose lesson or exercises may use it; 00 is a tour and may show everything.
-TAUGHT = {"fold": "03", "freeze": "03", "simplify": "04", "dce": "05", "cse": "06", "optimize": "06", "use_mine": "06", "why": "06"}
+TAUGHT = {"fold": "03", "freeze": "03", "simplify": "04", "dce": "05", "cse": "06", "optimize": "06", "use_mine": "06"}
 
 
 def lesson_cells(folder: Path) -> list[Cell]:

@@ -446,7 +446,7 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"{tally.graphs} graphs, seed {options.seed}: {tally}.")
     print(f"{tally.nodes:,} nodes; {tally.rounded} graphs differ after a float reduction, each launch within its bound;"
           f" {tally.stopped} end in an error; {exact - len(unused)} of {exact} exact rules fired"
-          + (f", not {', '.join(unused)}." if unused else "."))
+          + (f", not {', '.join(unused)}." if 0 < len(unused) <= 8 else "."))
     return 1 if tally.faults else 0
 
 

@@ -351,17 +351,20 @@ class Parser:
         reads.setdefault(name, [value])
         if value not in reads:
             return self.error(f"operand '{value}' is not defined", nearest(value, self.nodes), pos)
-        trail, seen = [value], {value}  # does the later definition lead back to this node?
-        stack = [(value, (value,))]
+        reader = {value: name}  # does the later definition lead back to this node? A value -> who reads it on the way
+        stack = [value]
         while stack:
-            current, trail = stack.pop()
+            current = stack.pop()
             if current == name:
-                path = " -> ".join((name, *trail))
-                return self.error(f"a cycle: {path} (each reads the next)", "a graph is acyclic: break the loop", pos)
+                path = [name]
+                while path[-1] != name or len(path) == 1:
+                    path.append(reader[path[-1]])
+                return self.error(f"a cycle: {' -> '.join(reversed(path))} (each reads the next)",
+                                  "a graph is acyclic: break the loop", pos)
             for read in reads.get(current, ()):
-                if read in reads and read not in seen:
-                    seen.add(read)
-                    stack.append((read, (*trail, read)))
+                if read in reads and read not in reader:
+                    reader[read] = current
+                    stack.append(read)
         return self.error(f"'{value}' is used before it is defined", "list each node after its operands", pos)
 
     def attrs(self) -> dict:

@@ -9,7 +9,7 @@ import pytest
 from strategies import one_op
 
 from minigraph.errors import GraphError
-from minigraph.fuzz import agree, evaluate
+from minigraph.fuzz import agree, evaluate, within_bound
 from minigraph.ir import Builder
 from minigraph.ops import OPS, PURE, REQUIRED, Attrs, Kind, Op, infer, make_attrs
 from minigraph.random_graphs import ACCEPTED, GROWN, ORDINARY, SPECIAL
@@ -315,7 +315,7 @@ def test_random_depends_on_seed_and_site_only():
 def test_ulp_bounds_numpys_own_error(op):
     """float32 against float64, rounded: NumPy itself stays within what the row allows any executor."""
     x = np.linspace(-20, 20, 4001, dtype=np.float32)
-    x = np.abs(x) + np.float32(1e-3) if op == "log" else x
+    x = np.abs(x) + np.float32(1e-3) if op.startswith("log") else x
     exact = OPS[op].numpy(x.astype(np.float64))
     error = np.abs(OPS[op].numpy(x) - exact) / np.spacing(np.abs(exact).astype(np.float32))
     assert error.max() <= OPS[op].ulp
@@ -337,3 +337,24 @@ def test_type_facts():
     for wrong in ("f32", "f32[", "f32[-1]", "f32[a]", "f32[1]]", "g32[]", "f32[٣]", "f32[1,,2]", "f32[2**3]", "f32[99999999999]" * 2):
         with pytest.raises(GraphError):
             parse_type(wrong)
+
+
+def test_the_rounding_bound_is_tight_enough_to_catch_a_mistake():
+    """A dropped term, another axis or a relative error of 1 % is beyond it; any order of summation is within."""
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((4, 50)).astype(np.float32), rng.standard_normal((50, 4)).astype(np.float32)
+    builder = Builder()
+    a, b = builder.input("a", "f32[4,50]"), builder.input("b", "f32[50,4]")
+    nodes = [(builder.emit("sum", a, axis=(1,)), [x]), (builder.emit("mean", a, axis=(1,)), [x]),
+             (builder.emit("cumsum", a, axis=1), [x]), (builder.emit("matmul", a, b), [x, w])]  # fmt: skip
+    for name, arrays in nodes:
+        node = builder.nodes[name]
+        call = OPS[node.op].numpy
+        right = call(*arrays, **dict(node.value))
+        backwards = call(*(array[:, ::-1] if array.shape == x.shape else array[::-1] for array in arrays), **dict(node.value))
+        assert within_bound(node, arrays, right) and (node.op == "cumsum" or within_bound(node, arrays, backwards))
+        dropped = [np.where(np.arange(50) == 7, 0, x).astype(np.float32), *arrays[1:]]
+        assert not within_bound(node, arrays, call(*dropped, **dict(node.value)))
+        assert not within_bound(node, arrays, right * np.float32(1.01))
+    node = builder.nodes[builder.emit("max", a, axis=(1,))]
+    assert within_bound(node, [x], x.max(1)) and not within_bound(node, [x], np.nextafter(x.max(1), np.float32(9)))

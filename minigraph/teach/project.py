@@ -46,7 +46,8 @@ def network(nodes: Iterable[Node]) -> nx.MultiDiGraph:
 
 def evaluate(graph: nx.MultiDiGraph, **data) -> list[np.ndarray]:
     """The outputs, in the graph's order. ``data``: an array for each input, by name."""
-    return prepare(graph)(**data)
+    with np.errstate(all="ignore"):  # overflow and NaN are values here
+        return prepare(graph)(**data)
 
 
 def prepare(graph: nx.MultiDiGraph) -> Callable[..., list[np.ndarray]]:

@@ -13,9 +13,9 @@ from minigraph.teach.prelude import *
 known = parse("""
 graph known(x: f32[4]) -> (y) {
   two = const(2.0) : f32[]
-  six = mul(two, two) : f32[]
-  ten = add(six, two) : f32[]
-  y = mul(x, ten) : f32[4]
+  four = mul(two, two) : f32[]
+  six = add(four, two) : f32[]
+  y = mul(x, six) : f32[4]
   return y
 }""")
 predict("known: how many operations are left to compute in each run?", None, lambda: stats(optimize(known).graph).launches)
@@ -66,7 +66,7 @@ draw_diff(printed, optimize(printed).graph)
 # %% [markdown]
 # ## 5. Brackets
 #
-# (x + 1) + 2 is x + 3, or is it? Floats round after each step.
+# (x + 1) + 2 is x + 3, or is it? Floats round after each step, and the answer must stay the same to the last bit.
 # %%
 brackets = parse("""
 graph brackets(x: f32[4]) -> (y) {
@@ -78,15 +78,15 @@ graph brackets(x: f32[4]) -> (y) {
 }""")
 predict("brackets: how many additions are left?", None, lambda: stats(optimize(brackets).graph).launches)
 # %%
-x = np.float32(2**24)
-print("(x + 1) + 2 =", (x + np.float32(1)) + np.float32(2))
-print(" x + 3      =", x + np.float32(3))
-print_diff(brackets, optimize(brackets).graph)
+x, one, two, three = np.array([2**24, 1, 2, 3], np.float32)
+print("(x + 1) + 2 =", int((x + one) + two), "in f32, for x = 16777216")
+print(" x + 3      =", int(x + three))
+print(print_diff(brackets, optimize(brackets).graph))
 # %% [markdown]
 # ## 6. A model's matrix products
 #
-# SmolLM2 has 30 layers. Each has seven weight matrices (query, key, value, output, gate, up, down), and two products more for the attention
-# itself: queries with keys, and shares with values. At the end one large matrix gives a score to each token.
+# SmolLM2 has 30 layers. Each has seven weight matrices (query, key, value, output, gate, up, down), and two products more
+# for the attention itself: queries with keys, and shares with values. At the end one large matrix gives a score to each token.
 # %%
 from minigraph.models.compiled import decode_graph
 from minigraph.teach.tour import weights
@@ -94,7 +94,7 @@ from minigraph.teach.tour import weights
 decode = decode_graph(weights())
 predict("decode: how many matrix products?", None, lambda: sum(node.op == "matmul" for node in decode.nodes))
 # %%
-print(sum(node.op == "matmul" for node in decode.nodes), "=", "30 * (7 + 2) + 1 =", 30 * (7 + 2) + 1)
+print("counted:", sum(node.op == "matmul" for node in decode.nodes), " 30 * (7 + 2) + 1 =", 30 * (7 + 2) + 1)
 # %% [markdown]
 # ## How far are you?
 #

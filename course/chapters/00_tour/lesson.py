@@ -57,9 +57,9 @@ mg.draw(mg.trace(silu, x="f32[4]"))
 # the framework in which people write models and the machine that runs them. On its way it may change the graph as it likes, as
 # long as nobody can tell from the results.
 #
-# Now the whole model. Do not read it. Look for two things only: the large frame, which is drawn once and stands for 30 layers one
-# after another, and the green boxes drawn in three dimensions, which are matrix products. (A dashed box stands for nodes that are
-# left out.)
+# Now the whole model, for one token. Do not read it. Look for two things only: the large frame, which is drawn once and stands
+# for 30 layers, one after another; and the green boxes drawn in three dimensions, which are matrix products. (The dashed box
+# stands for nodes that are left out.)
 # %%
 mg.draw(decode)
 # %%
@@ -221,6 +221,7 @@ print("".join(answer(optimized, tokens=13)))
 # | 04 Algebra | Which rules of school are true for floats? |
 # | 05 Dead code | What does nobody need? |
 # | 06 Common subexpressions and pass order | What is done twice, and who goes first? |
+# | 06b Project | Can you build all of it yourself, from nothing? |
 # %% recall
 # Q: What are the nodes and the arrows of a computation graph?
 # A: Nodes are operations. An arrow leads from a value, which is a tensor, to each operation that reads it. There is no way round in a circle.

@@ -9,7 +9,7 @@ from itertools import combinations, product
 import numpy as np
 
 from ...errors import GraphError, MinigraphError, nearest
-from ...ir import Builder, Graph, Node
+from ...ir import Graph, Node
 from ...ops import INT, NUMBER, OPS
 from ...passes.rules import ANYTHING, FLAGS, Rule
 from ...passes.simplify import simplify as rewrite
@@ -515,7 +515,7 @@ def tidy(rule: Rule) -> Rule:
 
 FLOATS = (2.0, -0.0, np.inf, np.nan, -3.0, 0.0, -np.inf, 0.1)
 PAIRS = np.array(list(product(FLOATS, FLOATS)), np.float32).T
-POOLS = {"f32": tuple(PAIRS), "i8": (np.arange(-128, 128).astype(np.int8), np.arange(256).astype(np.int8)[::-1]),
+POOLS = {"f32": tuple(PAIRS), "i8": (np.arange(256).astype(np.int8), np.arange(256).astype(np.int8)[::-1]),
          "u8": (np.arange(256).astype(np.uint8), np.arange(256).astype(np.uint8)[::-1])}  # fmt: skip
 JUDGED = ("nnan", "ninf", "nsz")
 SUBSETS = tuple(chained.from_iterable(combinations(JUDGED, size) for size in range(4)))

@@ -67,10 +67,11 @@ def sweep(graph: Graph) -> Graph:
 def constant_folding(graph):
     """Compute every operation whose inputs are all constants. Takes a networkx.MultiDiGraph and returns a new one.
 
-    The graph's nodes are ``project.Node(op, inputs, value, output)``, and ``nx.topological_sort(graph)`` gives them with
-    operands first (the graph itself may list them in any order). Leave the given graph and its nodes as they are: make new Nodes, whose inputs are new Nodes, and
-    return ``project.network(nodes)``, which adds the edges. A folded node becomes a "const" without inputs; its value is
-    what ``project.MEANING[op](*values)`` gives, and its output flag stays. Nodes that nobody reads any more may stay.
+    The graph's nodes are ``project.Node(op, inputs, value, output)``; ``nx.topological_sort(graph)`` gives them with operands
+    first (the graph itself may list them in any order). Leave the given graph and its nodes as they are: make new Nodes,
+    whose inputs are new Nodes, and return ``project.network(nodes)``, which adds the edges. A folded node becomes a "const"
+    without inputs; its value is what ``project.MEANING[op](*values)`` gives, and its output flag stays. Nodes that nobody
+    reads any more may stay.
     Example: after 3.0 + 4.0 is folded, the graph has a const 7.0 in the place of the add.
     """
     ### BEGIN SOLUTION
