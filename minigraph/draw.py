@@ -88,10 +88,10 @@ def strip_of(plan: Plan, node: Node) -> list[str]:
 
 def plan_box(plan: Plan, index: int, values: Mapping[str, str]) -> str:
     node = plan.graph.nodes[index]
-    again = plan.place[node.name] != index
+    tag = "defined twice" if plan.place[node.name] != index else "after another node" if index in plan.late else ""
     if index in plan.bundles:
         return look.bundle(box_id(index), [plan.graph.nodes[i] for i in plan.bundles[index]])
-    return look.box(box_id(index), node, strip_of(plan, node), "defined twice" if again else "",
+    return look.box(box_id(index), node, strip_of(plan, node), tag,
                     note=values.get(node.name, ""))
 
 

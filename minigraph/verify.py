@@ -25,6 +25,8 @@ def problems(graph: Graph) -> Iterator[GraphError]:
     all_names = None
     token = None  # the effect before
     inputs_done = False
+    if type(graph.nodes) is not tuple or type(graph.outputs) is not tuple:
+        yield GraphError("a graph's nodes and outputs are tuples", hint="make one of a list: Graph(name, tuple(nodes), outputs)")
     if type(graph.name) is not str or not NAME.fullmatch(graph.name):
         yield GraphError(f"{graph.name!r} is not a name for a graph", hint=NAME_HINT)
     for node in graph.nodes:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from .changes import Union
 from .dot import GREY, SMALL, Html, font
 from ..ir import Graph, Node
-from .look import line
+from .look import line, odd_value
 from .plan import Plan, count_of
 
 WHOLE = 20  # up to so many nodes are read out one by one
@@ -48,6 +48,10 @@ def describe(plan: Plan) -> str:
     elif others:
         counts = Counter(node.op for node in others).most_common()
         parts.append(f"Mostly {listing([f'{op} {count:,}' for op, count in counts], 5)}.")
+    if plan.late:
+        parts.append(f"After another node: {listing(graph.nodes[i].name for i in sorted(plan.late))}.")
+    if odd := [f"of {node.name} is {odd_value(node)}" for node in graph.nodes if odd_value(node)]:
+        parts.append(f"The value {listing(odd)}.")
     lost = dict.fromkeys(name for node in graph.nodes for name in node.inputs if name not in plan.place)
     if lost:
         parts.append(f"Not defined: {listing(lost)}.")

@@ -50,6 +50,7 @@ TAGS = {  # tag -> (colour, what it does to the frame)
     "added": ("#00664b", dict(penwidth=3.2, color=GREEN)),
     "changed": (BLUE, dict(penwidth=2.2, color=BLUE, peripheries=2)),
     "defined twice": (VERMILLION, dict(penwidth=2.2, color=VERMILLION)),
+    "after another node": (VERMILLION, dict(penwidth=2.2, color=VERMILLION)),  # an input there breaks a rule
 }
 ARROWS = {  # what happened to an edge -> how it is drawn
     "kept": {},
@@ -116,7 +117,15 @@ def facts(node: Node) -> list[str]:
     if isinstance(node.value, Attrs):
         seen = ("shape", "dtype") if node.type is not None else ()
         lines.append(format_attrs(node.op, Attrs(**{k: v for k, v in node.value if k not in seen})).strip(" {}"))
+    if odd := odd_value(node):
+        lines.append(f"value is {odd}")
     return [shorten(text, 34) for text in lines if text]
+
+
+def odd_value(node: Node) -> str:
+    """A value that is no attributes, and no Const in a const; a right graph has none."""
+    right = isinstance(node.value, Const if node.op == "const" else Attrs) or node.value is None
+    return "" if right else f"{type(node.value).__name__} {node.value!r}"
 
 
 def look_of(op: str) -> Look:

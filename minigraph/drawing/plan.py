@@ -6,6 +6,7 @@ the middle out.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from collections import Counter
@@ -53,6 +54,12 @@ class Plan:
         while index in self.stand_in:  # a block inside a block: twice at most, and once more into the gap
             index = self.stand_in[index]
         return index
+
+    @functools.cached_property
+    def late(self) -> set[int]:
+        """Inputs that come after another kind of node."""
+        first = next((i for i, node in enumerate(self.graph.nodes) if node.op != "input"), len(self.graph.nodes))
+        return {i for i, node in enumerate(self.graph.nodes) if node.op == "input" and i > first}
 
     @property
     def notes(self) -> list[str]:

@@ -18,7 +18,7 @@ from . import state
 from .exercise import Exercise, Mistake, solved, source_of
 from .exercises import BAKED, BREAKS, CHAPTERS, EXERCISES, REFUTATIONS
 from .invariants import RULES, broken_rules
-from .judge import Failure, equal, graph_size, judge_one, show_array
+from .judge import Failure, equal, error_of, graph_size, judge_one, show_array
 from .limits import TookTooLong, time_limit
 from .mine import load_mine, save_mine
 from .report import Report, pictures_of
@@ -69,23 +69,28 @@ def check(function: Callable) -> Report:
 
 
 def known_mistake(exercise: Exercise, failure: Failure, function: Callable) -> Mistake | None:
-    """The mistake that gives the very same wrong answer on the counterexample; of several, the one that also agrees
-    with ``function`` on most of the exercise's probes."""
+    """The mistake that gives the very same wrong answer on the counterexample, or raises the same; of several, the one
+    that also agrees with ``function`` on most of the exercise's probes. One that does so on few of them is not meant."""
     case = failure.case or (failure.graph,)
-    if (failure.got is None and failure.kind != "wrong-value") or case == (None,):
+    wanted = failure.error if failure.kind == "raises" else failure.got
+    if (wanted is None and failure.kind != "wrong-value") or case == (None,):
         return None  # nothing came back
     suspects = [mistake for mistake in exercise.mistakes if mistake.kind == failure.kind
-                and equal(answer(exercise, mistake.function, case), failure.got)]
-    return max(suspects, default=None, key=lambda mistake: sum(
-        equal(answer(exercise, mistake.function, probe), answer(exercise, function, probe)) for probe in exercise.probes))
+                and equal(answer(exercise, mistake.function, case), wanted)]
+
+    def agrees(mistake: Mistake) -> int:
+        return sum(equal(answer(exercise, mistake.function, probe), answer(exercise, function, probe)) for probe in exercise.probes)
+
+    best = max(suspects, default=None, key=agrees)
+    return best if best is not None and 2 * agrees(best) >= len(exercise.probes) else None
 
 
 def answer(exercise: Exercise, function: Callable, case: tuple):
-    """What a function makes of a case; the exception's type where it raises."""
+    """What a function makes of a case; what it raised, where it does."""
     try:
         result = exercise.adapt(function)(*case)
     except Exception as error:  # a learner's code and a mistake may raise anything
-        return type(error)
+        return error_of(error)
     return getattr(result, "graph", result)
 
 
@@ -144,8 +149,8 @@ def refute(wrong: Callable, graph: Graph | str, most: int = 6) -> Report:
         return Report(name, "wrong", "On this graph the pass does no harm: every value and effect is as before.",
                       (REFUTATIONS[name].hint,), None, pictures)
     state.update("refuted", name, True)
-    return Report(name, "right", f"You refuted it with {graph_size(graph)} nodes. {failure.sentence}",
-                  (REFUTATIONS[name].lesson,), failure, pictures_of(failure))
+    return Report(name, "right", f"You refuted it with {graph_size(graph)} nodes. {failure.sentence.replace('Your function', 'The pass')}",
+                  (REFUTATIONS[name].lesson,), failure, pictures_of(failure, "the wrong pass"))
 
 
 def refute_trace(function: Callable, **inputs) -> Report:
@@ -194,10 +199,17 @@ def break_rule(rule: str, graph: Graph) -> Report:
     if found != {rule}:
         headline = ("This graph breaks no rule." if not found else f"This graph breaks {', '.join(sorted(found))}"
                     + (", so it breaks too much." if rule in found else f", and not {rule}."))
-        return Report(rule, "wrong", headline, (one.hint,), None, pictures)
+        tries = state.record_check(rule, "wrong")
+        return Report(rule, "wrong", headline + (" verify says:" if found else ""),
+                      (one.hint,) if tries == 1 else (one.hint, one.recipe), verifier_says(graph), pictures)
     state.update("refuted", rule, True)
-    said = Failure("invalid", "", graph, details=tuple(str(next(problems(graph), "")).splitlines()))
-    return Report(rule, "right", "Your graph breaks this rule and no other. verify says:", (one.lesson,), said, pictures)
+    return Report(rule, "right", "Your graph breaks this rule and no other. verify says:", (one.lesson(graph),),
+                  verifier_says(graph), pictures)
+
+
+def verifier_says(graph: Graph) -> Failure:
+    """The verifier's first sentence, for a report."""
+    return Failure("invalid", "", graph, details=tuple(str(next(problems(graph), "")).splitlines()))
 
 
 def well_formed(graph: Graph) -> bool:

@@ -130,8 +130,9 @@ class Break:
     rule: str  # a key of invariants.RULES
     start: Graph
     answer: str  # an expression for a graph that breaks it; it may name prelude's names, ``start``'s nodes, and ``good``
-    hint: str
-    lesson: str  # what to take away, after success
+    hint: str  # after the first graph that does not do: what the rule is about
+    recipe: str  # after a later one: how to break it
+    lesson: Callable[[Graph], str]  # what to take away, after success: a rule can be broken in several ways
 
     @property
     def name(self) -> str:

@@ -19,10 +19,10 @@ RULES = {
     "known-op": "every op is a row of the op table",
     "inputs-first": "no input comes after another kind of node",
     "defined-earlier": "every operand is the name of an earlier node",
-    "right-value": "a const holds a Const; any other node holds the attributes that its row asks for",
+    "right-value": "a const's value is a Const; any other node's is the attributes that its row asks for, or None",
     "right-type": "every type is what the row infers from the operands; a constant's is its value's",
-    "effects-in-line": "an effect's last operand is the token of the effect before it; the first takes none",
-    "right-outputs": "every output is a value of the graph, and no two have the same public name",
+    "effects-in-line": "every effect after the first takes one operand more: the token of the effect before it",
+    "right-outputs": "every output is a value that holds data, so no token; no two have the same public name",
 }
 
 

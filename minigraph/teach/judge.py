@@ -6,6 +6,8 @@ did nothing -> not idempotent -> takes too long. Graphs come smallest first, so 
 
 from __future__ import annotations
 
+import linecache
+import sysconfig
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -18,13 +20,14 @@ from ..ir import Graph, Node
 from ..ops import OPS, Kind
 from ..rebuild import Result
 from ..run_numpy import compile
-from ..text import print_graph
 from ..types import same_bits
-from ..verify import check_signature, safe_line, verify
+from ..verify import check_signature, verify
+from .exact import article, exact_line, graph_text
 from .graphs import Space, chain, larger_graphs, small_graphs, special_inputs
 from .limits import TookTooLong, time_limit
 
 PACKAGE = str(Path(__file__).resolve().parents[1])
+NOT_LEARNERS = (PACKAGE, "<frozen", sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
 SECONDS = 20  # for all graphs together; right passes need about one
 
 
@@ -39,6 +42,7 @@ class Failure:
     case: tuple = ()  # the arguments of the call, where they are not just the graph
     details: tuple[str, ...] = ()  # lines: the values that differ, or where it raised
     values: dict = field(default_factory=dict)  # value name -> its text, to be written on the edges
+    error: tuple[str, str] = ("", "")  # of an exception: its name and what it said
 
 
 NOT_ATTEMPTED = Failure("not-attempted", "Not attempted yet: your turn.")
@@ -97,7 +101,7 @@ def judge_calls(
 
     ``explain(case, want, got)`` gives the lines that show the difference.
     """
-    tried, case = 0, ()
+    tried, case, cases = 0, (), list(cases)
     try:
         with time_limit(seconds):
             for case in cases:
@@ -116,12 +120,23 @@ def judge_calls(
                     return Verdict(replace(raised(error, graph), case=case), tried)
                 if not equal(want, got):
                     lines = (explain or explain_call)(case, want, got)
-                    sentence = "Your function gives another answer than it should."
+                    optional = got is None and any(reference(*other) is None for other in cases)
+                    sentence = other_kind(want, got) if not optional else ""
+                    sentence = sentence or "Your function gives another answer than it should."
                     return Verdict(Failure("wrong-value", sentence, graph, got, case, lines), tried)
     except TookTooLong:
         return Verdict(Failure("too-long", "Your function does not come to an end here, or is very slow: it was"
                                f" stopped after {seconds:g} seconds.", case=case), tried)
     return Verdict(None, tried)
+
+
+def other_kind(want, got) -> str:
+    """A sentence for an answer that is not even of the right kind; nothing where it is."""
+    if want is None or type(got) is type(want):
+        return ""
+    if got is None:
+        return "Your function returned None: is a return missing?"
+    return f"Your function returned {article(got)}, and {article(want)} is wanted."
 
 
 def explain_call(case: tuple, want, got) -> tuple[str, ...]:
@@ -164,6 +179,9 @@ def judge_one(function: Callable, graph: Graph) -> tuple[Failure | None, Graph]:
     except MinigraphError as error:
         return Failure("invalid", "Your function returned a graph that breaks a rule of the IR.", copy, got,
                        details=tuple(str(error).splitlines())), graph
+    except (TypeError, ValueError, AttributeError):
+        return Failure("invalid", "Your function returned a graph whose parts are not what they should be: nodes is a tuple of"
+                       " Node, and outputs a tuple of pairs (public name, value name).", copy, got), graph
     for error in check_signature(graph, got):
         return Failure("lost", f"{capital(str(error.rule))}.", copy, got), graph
     return compare(copy, got), got
@@ -267,14 +285,50 @@ def judge_again(function: Callable, graph: Graph, result: Graph) -> Failure | No
 
 
 def raised(error: BaseException, graph: Graph | None) -> Failure:
-    """What the learner's code raised, with the learner's lines only."""
-    lines = []
-    for frame in traceback.extract_tb(error.__traceback__):
-        if not frame.filename.startswith(PACKAGE) and "numpy" not in frame.filename:
-            lines.append(f"line {frame.lineno} of {frame.name}: {frame.line}")
+    """What the learner's code raised: the learner's lines only, the node it was at, and what it called."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [place for place, frame in enumerate(frames) if is_own(frame.filename)]
+    lines = [f"line {frames[place].lineno} of {frames[place].name}: {frames[place].line}".rstrip(": ") for place in own[-3:]]
+    if own:
+        scopes = [frame.f_locals for frame, _ in traceback.walk_tb(error.__traceback__) if is_own(frame.f_code.co_filename)]
+        lines += node_in(scopes)
+    if own and own[-1] < len(frames) - 1:
+        lines.append(f"It was raised inside {owner(frames[-1].filename)}, by {call_in(frames[own[-1]])}.")
     text = str(error).splitlines()[0] if str(error) else ""
     return Failure("raises", f"Your function raised {type(error).__name__}{': ' + text if text else ''}.", graph,
-                   details=tuple(lines[-3:]))
+                   details=tuple(lines), error=error_of(error))
+
+
+def error_of(error: BaseException) -> tuple[str, str]:
+    """What two functions that go wrong in the same way have in common. How deep a recursion ended is chance."""
+    return type(error).__name__, "" if isinstance(error, RecursionError) else str(error)
+
+
+def is_own(filename: str) -> bool:
+    """Is this the learner's file, and not the package's or a library's?"""
+    return not filename.startswith(NOT_LEARNERS) and "numpy" not in filename
+
+
+def owner(filename: str) -> str:
+    return "the package" if filename.startswith(PACKAGE) else "a library"
+
+
+def node_in(scopes: list[dict]) -> list[str]:
+    """The node that the learner's innermost function was at: its variable ``node``, or the only one that holds a Node."""
+    for scope in reversed(scopes):
+        nodes = {name: value for name, value in scope.items() if isinstance(value, Node)}
+        if "node" in nodes or len(nodes) == 1:
+            name = "node" if "node" in nodes else next(iter(nodes))
+            return [f"{name} is: {exact_line(nodes[name])}"]
+    return []
+
+
+def call_in(frame: traceback.FrameSummary) -> str:
+    """The call of this line that was running; Python says which from 3.11 on."""
+    if getattr(frame, "colno", None) is None or frame.lineno != frame.end_lineno:
+        return "what this line calls"
+    line = linecache.getline(frame.filename, frame.lineno).encode()
+    return line[frame.colno:frame.end_colno].decode(errors="replace") or "what this line calls"
 
 
 def shrink(failure: Failure, again: Callable[[Graph], Failure | None]) -> Failure:
@@ -312,7 +366,7 @@ def shrinks(graph: Graph) -> Iterator[Graph]:
 
 
 def describe(value) -> str:
-    return "None (is a return missing?)" if value is None else f"a {type(value).__name__}"
+    return "None (is a return missing?)" if value is None else article(value)
 
 
 def capital(text: str) -> str:
@@ -324,9 +378,4 @@ def graph_size(graph: Graph | None) -> int:
 
 
 def text_of(value) -> str:
-    if not isinstance(value, Graph):
-        return repr(value)
-    try:
-        return print_graph(value)
-    except Exception:  # a broken graph may hold anything at all
-        return "\n".join(map(safe_line, value.nodes))
+    return graph_text(value) if isinstance(value, Graph) else repr(value)

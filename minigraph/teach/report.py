@@ -6,6 +6,7 @@ import html
 from dataclasses import dataclass
 
 from ..ir import Graph
+from .exact import is_right
 from .judge import Failure, text_of
 
 
@@ -53,21 +54,22 @@ class Report:
 
 
 def picture(graph: Graph, failure: Failure | None) -> str:
-    """The drawing as an <img> with its alt text; the text of the graph where nothing can draw."""
+    """The drawing as an <img> with its alt text; below a graph that breaks a rule, and where nothing can draw, its text."""
     from ..draw import draw
-    from ..errors import MinigraphError
 
+    text = f"<pre>{html.escape(text_of(graph))}</pre>"
     try:
-        return draw(graph, values=failure.values if failure else {}).html
-    except MinigraphError:
-        return f"<pre>{html.escape(text_of(graph))}</pre>"
+        drawn = draw(graph, values=failure.values if failure else {}).html
+    except Exception:  # nothing is installed that draws, or the learner's graph holds anything at all
+        return text
+    return drawn if is_right(graph) else drawn + text
 
 
-def pictures_of(failure: Failure) -> tuple[tuple[str, Graph], ...]:
+def pictures_of(failure: Failure, whose: str = "your function") -> tuple[tuple[str, Graph], ...]:
     """The counterexample, and what the function made of it."""
     found = []
     if isinstance(failure.graph, Graph):
         found.append(("the smallest graph that shows it" if isinstance(failure.got, Graph) else "the graph", failure.graph))
     if isinstance(failure.got, Graph) and failure.got != failure.graph:
-        found.append(("after your function", failure.got))
+        found.append((f"after {whose}", failure.got))
     return tuple(found)

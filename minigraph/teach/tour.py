@@ -120,6 +120,12 @@ def launches(graph: Graph) -> list:
     return [node for node in graph.nodes if OPS[node.op].kind not in (Kind.INPUT, Kind.CONST) and node.op not in VIEWS]
 
 
+def arithmetic(graph: Graph, nodes: list) -> int:
+    """How many additions, multiplications and the like these nodes of the graph carry out."""
+    types = {node.name: node.type for node in graph.nodes}
+    return sum(OPS[node.op].flops(tuple(types[name] for name in node.inputs), node.value, node.type) for node in nodes)
+
+
 if __name__ == "__main__":
     numbers, tokenizer = load()
     ids = safe_ids(tokenizer.chat(PROMPT), numbers, tokenizer.end, partial(smollm2.decode, numbers))

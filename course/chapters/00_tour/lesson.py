@@ -20,7 +20,7 @@ print("|".join(pieces))
 print(came_from())
 # %% [markdown]
 # That was SmolLM2, a small relative of the models that you know from chats. It writes one **token** at a time: a word, a
-# piece of one, or a comma. The bars above show where one ends. For every token the same function runs, `decode`: it takes the
+# piece of one, or a comma. The signs `|` show where one ends. For every token the same function runs, `decode`: it takes the
 # last token, and gives a score to each of the 49,152 tokens that could come next. The best one is taken. The whole model is
 # plain NumPy code: `minigraph/models/smollm2.py`. (The answer stops here where two candidates are so close that another processor might
 # choose the other one.)
@@ -134,17 +134,22 @@ print(f"a model of 70 billion numbers: {70e9 / count['all']:,.0f} times as large
 predict("How many of the launches are matrix products?", None,
         lambda: sum(node.op == "matmul" for node in launches(decode)))
 # %%
+from minigraph.teach.tour import arithmetic
+
 matmuls = [node for node in launches(decode) if node.op == "matmul"]
 others = [node for node in launches(decode) if node.op != "matmul"]
+share = arithmetic(decode, matmuls) / arithmetic(decode, launches(decode))
+print(f"matrix products do {share:.1%} of the arithmetic, and are {len(matmuls) / len(launches(decode)):.1%} of the launches")
 bars("launches of one token", {"matrix products": len(matmuls), "everything else": len(others)}, "launches")
 # %% [markdown]
-# 271 are products. They are good already: specialists have tuned them for years, and a compiler usually calls their library. What
-# it takes in hand is the *other* bar, the 1,270 launches that carry numbers from one product to the next. It computes some before the
-# program runs, drops some, does some only once, and puts many into one. A compiler speeds up little work, and removes much.
+# Nearly all arithmetic is in the 271 products. But those are good already: specialists have tuned them for years, and a compiler
+# usually calls their library. What it takes in hand is the *other* bar, the 1,270 launches that carry numbers from one product to
+# the next. It computes some before the program runs, drops some, does some only once, and puts many into one. A
+# compiler speeds up little work, and removes much.
 #
 # ## One small program, stage by stage
 #
-# Six operations are enough to see how. We will meet this program in every chapter.
+# Six operations are enough to see how. This program will come back again and again.
 # %%
 graph = a4()
 print(graph)
@@ -211,7 +216,10 @@ print(f"{len(decode):,} -> {len(optimized):,} nodes; {len(launches(decode)):,} -
 print("".join(answer(optimized, tokens=13)))
 # %% [markdown]
 # Word for word, as far as we let it. And an honest result: 207 nodes fewer, and not one launch. This model was written with care, so
-# the four passes find only stored numbers and views to tidy up. Its 1,541 launches need fusion, a stronger medicine. First the craft:
+# the four passes find only stored numbers and views to tidy up. Its 1,541 launches need fusion, a stronger medicine. (To ask the model
+# something of your own, write `minigraph generate "your question"` in a terminal.)
+#
+# First the craft:
 #
 # | chapter | the question it answers |
 # |---|---|

@@ -70,6 +70,7 @@ print(formula(folded))
 print(listing(folded))
 # %% [markdown]
 # `(7.0 * x) + 0.0`, as promised. And still 9 nodes: four constants stand there that nobody reads. Find them in the picture.
+# (A picture of the *difference* cannot be drawn: these nodes have no names, so nothing says which of the old ones each replaces.)
 # %%
 mg.draw(project.to_graph(folded, {"x": "f32[4]"}, name="folded"))
 # %% [markdown]
