@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
 from .errors import MinigraphError, RunError, nearest
 from .ir import Graph, Node, defs
@@ -139,11 +139,16 @@ class Executable:
                 raise RunError(f"input '{name}' is donated, so it is written to, but the array is read-only")
             arrays.append(array)
         if self.donate:
-            given = Counter(map(id, arrays))
-            for name, array in zip(self.inputs, arrays):
-                if name in self.donate and given[id(array)] > 1:
-                    raise RunError(f"input '{name}' is donated, and the same array is given as another input, too")
+            self.check_overlap(arrays)
         return arrays
+
+    def check_overlap(self, arrays: list[np.ndarray]) -> None:
+        """A donated array is written to, so no other input may lie in the same memory."""
+        end, name = -1, ""  # of those so far, the one that reaches furthest
+        for start, stop, other in sorted((*byte_bounds(array), name) for name, array in zip(self.inputs, arrays) if array.size):
+            if start < end and not self.donate.isdisjoint((name, other)):
+                raise RunError(f"inputs '{name}' and '{other}' share memory, and one of them is donated, so it is written to")
+            end, name = max((end, name), (stop, other))
 
     def owned(self, slots: list) -> dict[str, np.ndarray]:
         """The outputs, each with memory of its own."""

@@ -221,7 +221,10 @@ def format_element(element: np.generic) -> str:
         bits = element.view(f"u{element.itemsize}")
         canonical = np.array(np.nan, element.dtype).view(bits.dtype)
         return "nan" if bits == canonical else f"nan:{int(bits):#x}"
-    return str(element)
+    # written out here, because NumPy's own str changes between versions
+    if element == 0 or 1e-4 <= abs(float(element)) < 1e16:
+        return np.format_float_positional(element, unique=True, trim="0")
+    return np.format_float_scientific(element, unique=True, trim="-")
 
 
 def same_bits(a: np.ndarray, b: np.ndarray) -> bool:

@@ -20,7 +20,7 @@ from ..ir import Graph, Node
 from ..ops import OPS, Kind
 from ..rebuild import Result
 from ..run_numpy import compile
-from ..types import same_bits
+from ..types import format_element, same_bits
 from ..verify import check_signature, verify
 from .exact import article, exact_line, graph_text
 from .graphs import Space, chain, larger_graphs, small_graphs, special_inputs
@@ -260,7 +260,7 @@ def difference(graph: Graph, got: Graph, public: str, inputs, want: np.ndarray, 
 
 
 def show_element(element) -> str:
-    return "nan" if element != element else str(np.asarray(element)[()])
+    return "nan" if element != element else format_element(np.asarray(element)[()])
 
 
 def show_array(array: np.ndarray) -> str:

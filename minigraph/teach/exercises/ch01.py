@@ -13,12 +13,13 @@ from ...errors import CheckFailed, GraphError
 from ...ir import Graph, Node, users
 from ...ops import OPS, Attrs, Kind, infer
 from ...run_numpy import run
-from ...text import node_line, parse
-from ...types import Const, Type
+from ...text import parse
+from ...types import TOKEN, Const, Type
 from ..exercise import Break, Exercise, Mistake
 from ..graphs import chain, special_inputs
-from ..invariants import broken_rules
-from ..judge import NOT_ATTEMPTED, Failure, Verdict, describe, judge_calls, raised, text_of
+from ..exact import exact_line
+from ..invariants import broken_rules, has_right_type, has_right_value
+from ..judge import NOT_ATTEMPTED, Failure, Verdict, describe, judge_calls, other_kind, raised
 from ..limits import TookTooLong, time_limit
 
 # ---- who reads a value? -------------------------------------------------------------------------------------------
@@ -120,7 +121,7 @@ def first_problem(graph):
     - ``"right-type"``: ``type_is_right`` says so of every node. It is given; read it, and ask it only about a node whose
       op is known and whose operands' types are in ``types``.
     - ``"right-outputs"``: in ``graph.outputs``, pairs (public name, value name), every value is the name of a node, and no
-      public name stands twice.
+      public name stands twice. (No graph here returns a token.)
 
     So a graph with ``y = neg(y)`` gives ``"defined-earlier"``. Where several rules are broken, name any one of them.
     About 18 lines.
@@ -216,16 +217,20 @@ def variant_type_is_right(node, types, match=lambda a, b: a == b, consts=True):
 
 
 def first_problem_variant(graph, once=True, known=True, first=True, operands="earlier", right=variant_type_is_right,
-                          outputs="all"):
+                          outputs="all", early=""):
     """The solution with one thing changed; the mistakes below are made of it."""
     types, all_names, seen_other = {}, {node.name for node in graph.nodes}, False
     for node in graph.nodes:
         if once and node.name in types:
             return "defined-once"
+        if early == "op" and not right(node, types):
+            return "right-type"
         if known and node.op not in OPS:
             return "known-op"
         if first and node.op == "input" and seen_other:
             return "inputs-first"
+        if early == "operands" and not right(node, types):
+            return "right-type"
         seen_other = seen_other or node.op != "input"
         if operands == "itself":
             types[node.name] = node.type
@@ -288,6 +293,30 @@ def first_problem_twice_allowed(graph):
 
 def first_problem_first_output(graph):
     return first_problem_variant(graph, outputs="first")
+
+
+def first_problem_public_twice(graph):
+    found = first_problem_variant(graph, outputs="none")
+    names = {node.name for node in graph.nodes}
+    return found or ("right-outputs" if any(value not in names for _, value in graph.outputs) else None)
+
+
+def first_problem_no_outputs(graph):
+    return first_problem_variant(graph, outputs="none")
+
+
+def first_problem_type_before_op(graph):
+    """Asks for the type before it knows that the op is in the table."""
+    return first_problem_variant(graph, early="op")
+
+
+def first_problem_type_before_operands(graph):
+    """Asks for the type before it knows that the operands are there."""
+    return first_problem_variant(graph, early="operands")
+
+
+def first_problem_printed(graph):
+    """Prints the name of the rule, and returns nothing."""
 
 
 def first_problem_same_value_twice(graph):
@@ -489,6 +518,18 @@ def interpret_without_attributes(graph, inputs):
     return interpret_variant(graph, inputs, attributes=lambda node: {})
 
 
+def interpret_attributes_as_they_are(graph, inputs):
+    return interpret_variant(graph, inputs, attributes=lambda node: node.value)
+
+
+def interpret_as_a_list(graph, inputs):
+    return list(interpret_variant(graph, inputs).values())
+
+
+def interpret_one_array(graph, inputs):
+    return interpret_as_a_list(graph, inputs)[0]
+
+
 def interpret_without_effects(graph, inputs):
     return interpret_variant(graph, inputs, skip=lambda node: OPS[node.op].kind is Kind.EFFECT)
 
@@ -599,7 +640,9 @@ def judge_interpreter(function) -> Verdict:
     """``function`` is watched already."""
     verdict = judge_calls(function, interpret_cases(), watched(interpret), explain=explain_interpreter)
     if verdict.failure is not None:
-        return verdict
+        got = verdict.failure.got  # what it returned, what it printed, and whether the inputs are as they were
+        kind = other_kind({}, got[0]) if verdict.failure.kind == "wrong-value" and isinstance(got, tuple) else ""
+        return Verdict(replace(verdict.failure, sentence=kind), verdict.tried) if kind else verdict
     long = judge_calls(function, long_cases(), watched(interpret), seconds=5)
     if long.failure is not None:
         failure = long.failure
@@ -730,6 +773,40 @@ def in_order_twice(nodes):
     return sorted(found, key=lambda node: node.op != "input")
 
 
+def in_order_depth_first(nodes):
+    """Places a node after its operands, and asks nothing of a node that it has been at: a cycle goes unseen."""
+    by_name, ordered, been = {node.name: node for node in nodes}, [], set()
+
+    def place(node):
+        if node.name not in been:
+            been.add(node.name)
+            for name in node.inputs:
+                place(by_name[name])
+            ordered.append(node)
+
+    for node in sorted(nodes, key=lambda node: node.op != "input"):
+        place(node)
+    return ordered
+
+
+def in_order_depth_first_for_ever(nodes):
+    by_name, ordered = {node.name: node for node in nodes}, []
+
+    def place(node):
+        if node not in ordered:
+            for name in node.inputs:
+                place(by_name[name])
+            ordered.append(node)
+
+    for node in sorted(nodes, key=lambda node: node.op != "input"):
+        place(node)
+    return ordered
+
+
+def in_order_printed(nodes):
+    """Prints the order, and returns nothing."""
+
+
 def in_order_forever(nodes):
     left, ordered = sorted(nodes, key=lambda node: node.op != "input"), []
     while left:
@@ -802,8 +879,8 @@ def what_is_wrong(nodes, got) -> str:
 
 def explain_order(nodes, got) -> tuple[str, ...]:
     def written(some):
-        few = [node_line(node, types=False) if isinstance(node, Node) else repr(node) for node in some[:6]]
-        return "; ".join(few) + ("; …" if len(some) > 6 else "") or "nothing"
+        few = [exact_line(replace(node, type=F4)).partition(" : ")[0] if isinstance(node, Node) else repr(node) for node in some[:6]]
+        return "; ".join(few) + ("; …" if len(some) > 6 else "") or repr(some)
     return f"given: {written(nodes)}", f"gives: {written(got) if isinstance(got, (list, tuple)) else repr(got)}"
 
 
@@ -860,6 +937,16 @@ EXERCISES = (
          Mistake(first_problem_twice_allowed, "wrong-value", "A name that is defined twice leaves open which value is"
                  " meant."),
          Mistake(first_problem_first_output, "wrong-value", "Every output counts, not only the first."),
+         Mistake(first_problem_public_twice, "wrong-value", "One public name stands twice in graph.outputs: which of the two would"
+                 " the caller get? Ask for that, too."),
+         Mistake(first_problem_no_outputs, "wrong-value", "The outputs are a table beside the nodes: look at it after the"
+                 " walk."),
+         Mistake(first_problem_type_before_op, "raises", "type_is_right looks the op up in OPS, so ask first whether it is"
+                 " there."),
+         Mistake(first_problem_type_before_operands, "raises", "type_is_right looks up the operands' types, so ask first whether"
+                 " all of them are there."),
+         Mistake(first_problem_printed, "wrong-value", "Your function returns None, whatever the graph: is a return"
+                 " missing? To print a name is not to return it."),
          Mistake(first_problem_same_value_twice, "wrong-value", "One value may be returned under two public names; the"
                  " public names must differ."),
          Mistake(first_problem_yes_or_no, "wrong-value", "The name of the broken rule is wanted, and None where there is"
@@ -886,6 +973,11 @@ EXERCISES = (
          Mistake(interpret_in_place, "wrong-value", "The dict of inputs belongs to the caller: put your values into one"
                  " of your own."),
          Mistake(interpret_without_attributes, "raises", "Attributes such as axis belong to the operation: pass them on."),
+         Mistake(interpret_attributes_as_they_are, "raises", "An operation without attributes has None for its value:"
+                 " dict(node.value or ()) is {} then."),
+         Mistake(interpret_as_a_list, "wrong-value", "The caller asks for outputs by their public names: return a dict."),
+         Mistake(interpret_one_array, "wrong-value", "There may be several outputs, or none: return a dict from public name to"
+                 " array."),
          Mistake(interpret_without_effects, "wrong-value", "A print or an assertion is a node like the others, and runs,"
                  " too."),
          Mistake(interpret_python_numbers, "wrong-value", "A Python number has no dtype. Take node.value.array as it is."),
@@ -919,6 +1011,11 @@ EXERCISES = (
                  " placed."),
          Mistake(in_order_inputs_as_they_come, "wrong-value", "A constant is ready at once, but inputs come first."),
          Mistake(in_order_twice, "wrong-value", "A node with two readers was listed twice: remember what is placed."),
+         Mistake(in_order_depth_first, "wrong-value", "Nobody noticed the cycle. A node that you meet again while its own"
+                 " operands are being placed waits for itself: then there is no order, and the answer is None."),
+         Mistake(in_order_depth_first_for_ever, "raises", "In a cycle this recursion never comes to an end. Remember which nodes are"
+                 " being placed: to meet one of them again is a cycle."),
+         Mistake(in_order_printed, "wrong-value", "Your function returns None, whatever the nodes: is a return missing?"),
          Mistake(in_order_forever, "too-long", "In a cycle everybody waits for somebody: stop when nothing is ready."),
          Mistake(in_order_leftovers, "wrong-value", "What waits in a cycle may not just be left out.")),
         (in_order_one_by_one, in_order_by_depth),
@@ -935,33 +1032,105 @@ Y2 = Node("y", "mul", ("x", "two"), None, F4)
 SEEN = Node("seen", "assert_finite", ("y",), None, Type("token"))
 GOOD = Graph("good", (X, TWO, Y2, SEEN, Z), (("out", "z"),))
 
+def lesson_earlier(graph: Graph) -> str:
+    names = {node.name for node in graph.nodes}
+    lost = [name for node in graph.nodes for name in node.inputs if name not in names]
+    if lost:
+        return (f"No node defines {lost[0]}, so nobody could compute this. Who asks only the nodes above finds a slip of the pen, a"
+                " wrong order and a cycle, all three with one question.")
+    if in_order(graph.nodes) is None:
+        return "What waits for itself never starts. In every list that keeps this rule there is no cycle: the order is the proof."
+    return "In every list that keeps this rule there is no cycle: the order is the proof."
+
+
+def lesson_value(graph: Graph) -> str:
+    node = next(node for node in graph.nodes if node.op in OPS and not has_right_value(node))
+    if node.op == "const":
+        if isinstance(node.value, (np.ndarray, np.generic)):
+            return ("Whoever holds an array may write to it, and == of two arrays is an array, not an answer. A Const never changes,"
+                    " and is equal by dtype, shape and bits.")
+        if isinstance(node.value, (bool, int, float, complex)):
+            return (f"A Python {node.value!r} has no dtype, and is equal to numbers of other kinds: 1 == 1.0 == True. A Const has a"
+                    " dtype, a shape and bits.")
+        return "A Const has a dtype, a shape and bits: only so can two constants be compared, and one be computed with."
+    if not OPS[node.op].attrs:
+        return (f"{node.op} has no attributes, so its value is None. With anything else there, two nodes that compute the same would"
+                " not be equal.")
+    asked = ", ".join(name for name, _, _ in OPS[node.op].attrs)
+    return (f"The row of {node.op} asks for: {asked}. A node writes all its attributes out, in one form, so that what means the"
+            " same is equal.")
+
+
+def lesson_type(graph: Graph) -> str:
+    types = {node.name: node.type for node in graph.nodes}
+    node = next(node for node in graph.nodes if not has_right_type(node, types))
+    if OPS[node.op].kind in (Kind.INPUT, Kind.CONST):
+        if node.inputs:
+            return f"An {node.op} reads nothing: its value comes from the caller." if node.op == "input" else (
+                "A const reads nothing: its value stands in the node.")
+        return "A const says its type twice, in the node and in its value. verify compares the two." if node.op == "const" else (
+            "An input's type is all that the compiler knows of it. Every other type is inferred from there.")
+    try:
+        infer(OPS[node.op], tuple(types[name] for name in node.inputs), node.value)
+    except (GraphError, TypeError, AttributeError):
+        return (f"The row of {node.op} refuses these operands, so infer has no answer: whatever type the node stated, it would be"
+                " wrong.")
+    return "A stored type is a claim. verify infers it again, so a pass cannot spread a lie."
+
+
+def lesson_effects(graph: Graph) -> str:
+    found = [node for node in graph.nodes if OPS[node.op].kind is Kind.EFFECT]
+    if any(len(node.inputs) == OPS[node.op].arity[0] for node in found[1:]):
+        return "Without the token nothing would keep the two effects in order."
+    return "It waits for another effect than the one before it, so nothing would keep these two in order."
+
+
+def lesson_outputs(graph: Graph) -> str:
+    types = {node.name: node.type for node in graph.nodes}
+    if any(value not in types for _, value in graph.outputs):
+        return "An output is a promise to the caller, and no node computes what is promised here."
+    if any(types[value].dtype == TOKEN for _, value in graph.outputs):
+        return "A token holds no data, so the caller would get nothing. It is there for the next effect alone."
+    return "The caller asks by public name. Under one name there can be only one answer."
+
+
 BREAKS = (
     Break("01", "defined-once", GOOD, 'Graph("bad", (x, two, y, y, seen, z), good.outputs)',
-          "Put a node into the tuple a second time.",
-          "Which of two values of one name is meant? With one definition a name needs no context: that is what SSA"
-          " stands for."),
+          "This is about the field name: two nodes in the tuple have the same. Everything else stays right, so all that is read must"
+          " still be defined above.",
+          "Put one node into the tuple twice: (x, two, y, y, seen, z).",
+          lambda graph: "Which of the two is meant where the name is read? With one definition a name needs no context: that is"
+          " static single assignment."),
     Break("01", "known-op", GOOD, 'Graph("bad", (x, two, y, seen, Node("z", "expp", ("y",), None, x.type)), good.outputs)',
-          "Make a z whose op is misspelled.",
-          "An op that is not in the table has no meaning: nobody could run it, type it or fold it."),
+          "This is about the field op: a word that is no key of OPS. It takes a new Node with an old name.",
+          'In place of z write Node("z", "expp", ("y",), None, x.type).',
+          lambda graph: "An op that is not in the table has no meaning: nobody could run it, type it or fold it."),
     Break("01", "inputs-first", GOOD, 'Graph("bad", (two, x, y, seen, z), good.outputs)',
+          "This is about the order of the tuple. Which node could stand above an input, because it reads nothing itself?",
           "Exchange x and two.",
-          "With the inputs in front, the signature of a graph can be read off its first lines."),
+          lambda graph: "With the inputs in front, the signature of a graph can be read off its first lines."),
     Break("01", "defined-earlier", GOOD, 'Graph("bad", (x, two, z, y, seen), good.outputs)',
-          "Move z in front of the node that it reads.",
-          "In every list that keeps this rule there is no cycle: the order is the proof."),
+          "This is about the field inputs, and about what stands above: a node reads what is not there yet.",
+          "Move z in front of y, which it reads.",
+          lesson_earlier),
     Break("01", "right-value", GOOD,
           'Graph("bad", (x, Node("two", "const", (), 2.0, Type("f32")), y, seen, z), good.outputs)',
-          "Make a const that holds a plain Python number instead of Const.of(2.0, \"f32\").",
-          "A Python 2.0 has no dtype, equals 2 and can be mixed up with it. A Const has dtype, shape and bits."),
+          "This is about the field value, the fourth: a Const in a const, attributes where the row asks for some, otherwise None.",
+          'In place of two write a node that holds a plain Python number, not Const.of(2.0, "f32").',
+          lesson_value),
     Break("01", "right-type", GOOD,
           'Graph("bad", (x, two, y, seen, Node("z", "exp", ("y",), None, Type("f64", (4,)))), good.outputs)',
-          "Make a z that says it is f64.",
-          "A stored type is a claim. verify infers it again, so a pass cannot spread a lie."),
+          "This is about the field type, the last one: the node says another type than infer. The name, the op and the operands may"
+          " stay as they are.",
+          'Make z anew, and let it say Type("f64", (4,)).',
+          lesson_type),
     Break("01", "effects-in-line", GOOD,
           'Graph("bad", (x, two, y, seen, z, Node("again", "assert_finite", ("z",), None, Type("token"))), good.outputs)',
-          "Append a second assert_finite, and leave out its last operand, the token seen.",
-          "Without the token nothing would keep the two effects in order."),
+          "One effect alone is always in line: this takes a second one. What would it have to read to come after the first?",
+          "Append a second assert_finite that reads z, and leave out its last operand, the token seen.",
+          lesson_effects),
     Break("01", "right-outputs", GOOD, 'Graph("bad", good.nodes, (("out", "zz"),))',
-          "Outputs are pairs (public name, value name). Name a value that is not there, or one public name twice.",
-          "Public names are a promise to the caller, kept in a table of their own."),
+          "This is about the table of outputs, pairs (public name, value name). The nodes may all stay.",
+          'Name a value that no node defines, (("out", "zz"),), or the token seen, or one public name twice.',
+          lesson_outputs),
 )  # fmt: skip
