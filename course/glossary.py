@@ -53,7 +53,7 @@ TERMS = (
     Term("05", "dead-code elimination (DCE)", "deleting dead code: mark what is needed, walk back, delete the rest", "удаление мёртвого кода", "死代码消除"),
     Term("05", "liveness", "whether a value is still needed", "живость (анализ живых переменных)", "活跃性"),
     Term("05", "root", "a value that is needed by itself: an output's, or an effect", "корень", "根"),
-    Term("05", "effect, side effect", "what an operation does besides giving a value: printing, checking", "побочный эффект", "副作用"),
+    Term("05", "signature", "a graph's inputs and the public names of its outputs: what its callers rely on", "сигнатура", "签名"),
     Term("06", "common-subexpression elimination (CSE)", "computing once what the program computes several times", "устранение общих подвыражений", "公共子表达式消除"),
     Term("06", "value numbering", "giving equal values equal numbers, by looking each node up by its key", "нумерация значений", "值编号"),
     Term("06", "commutative", "the order of the operands changes no bit", "коммутативный", "可交换的"),

@@ -129,7 +129,10 @@ def check_attrs(node: Node, facts) -> None:
     if node.value is None and not facts.attrs:
         return
     if node.value is not None and not isinstance(node.value, Attrs):
-        raise GraphError(f"{node.op} has attributes, not {type(node.value).__name__}", hint="make them with ops.make_attrs")
+        kind = type(node.value).__name__
+        if not facts.attrs:
+            raise GraphError(f"{node.op} has no attributes, so its value is None, not a {kind}")
+        raise GraphError(f"{node.op} has attributes, not {kind}", hint="make them with ops.make_attrs")
     # by repr, because True == 1
     if repr(make_attrs(facts, dict(node.value or ()))) != repr(node.value):
         raise GraphError(f"the attributes of {node.op} are not in canonical form", hint="make them with ops.make_attrs")

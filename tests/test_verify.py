@@ -63,7 +63,7 @@ INVALID = [  # the invariant, nodes, outputs, the sentence
     ("attributes", [X, Node("y", "sum", ("x",), Attrs(axis=(True,), keepdims=False), Type("f32"))], "y", "axis' is ints"),
     ("attributes", [X, Node("y", "sum", ("x",), {"axis": (0,)}, Type("f32"))], "y", "sum has attributes, not dict"),
     ("attributes", [X, Node("y", "neg", ("x",), Attrs(fast=1), F)], "y", "neg has no attribute 'fast'"),
-    ("attributes", [X, Node("y", "neg", ("x",), ONE.value, F)], "y", "neg has attributes, not Const"),
+    ("attributes", [X, Node("y", "neg", ("x",), ONE.value, F)], "y", "neg has no attributes, so its value is None, not a Const"),
     ("effects", [X, effect("a", "x"), effect("b", "x")], "x", "effect 'b' must come after 'a'"),
     ("effects", [X, effect("a", "x"), effect("b", "x", "a"), effect("c", "x", "a")], "x", "effect 'c' must come after 'b'"),
     ("effects", [X, effect("a", "x", "x")], "x", "the last operand of an effect is the token"),

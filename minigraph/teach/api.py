@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import io
 from collections.abc import Callable
 
 import numpy as np
@@ -88,7 +90,8 @@ def known_mistake(exercise: Exercise, failure: Failure, function: Callable) -> M
 def answer(exercise: Exercise, function: Callable, case: tuple):
     """What a function makes of a case; what it raised, where it does."""
     try:
-        result = exercise.adapt(function)(*case)
+        with contextlib.redirect_stdout(io.StringIO()):  # what it prints was seen once
+            result = exercise.adapt(function)(*case)
     except Exception as error:  # a learner's code and a mistake may raise anything
         return error_of(error)
     return getattr(result, "graph", result)

@@ -7,6 +7,7 @@ did nothing -> not idempotent -> takes too long. Graphs come smallest first, so 
 from __future__ import annotations
 
 import linecache
+import re
 import sysconfig
 import traceback
 from collections.abc import Callable, Iterable, Iterator
@@ -288,10 +289,12 @@ def raised(error: BaseException, graph: Graph | None) -> Failure:
     """What the learner's code raised: the learner's lines only, the node it was at, and what it called."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [place for place, frame in enumerate(frames) if is_own(frame.filename)]
-    lines = [f"line {frames[place].lineno} of {frames[place].name}: {frames[place].line}".rstrip(": ") for place in own[-3:]]
-    if own:
-        scopes = [frame.f_locals for frame, _ in traceback.walk_tb(error.__traceback__) if is_own(frame.f_code.co_filename)]
-        lines += node_in(scopes)
+    lines = {}
+    for frame in (frames[place] for place in own):  # a recursion and a comprehension say a line once
+        lines.setdefault((frame.lineno, frame.line), f"line {frame.lineno} of {frame.name}: {frame.line}".rstrip(": "))
+    lines = list(lines.values())[-3:]
+    lines += node_in([(frame.f_locals, frames[place].line) for place, (frame, _) in enumerate(traceback.walk_tb(error.__traceback__))
+                      if place in own])
     if own and own[-1] < len(frames) - 1:
         lines.append(f"It was raised inside {owner(frames[-1].filename)}, by {call_in(frames[own[-1]])}.")
     text = str(error).splitlines()[0] if str(error) else ""
@@ -313,13 +316,13 @@ def owner(filename: str) -> str:
     return "the package" if filename.startswith(PACKAGE) else "a library"
 
 
-def node_in(scopes: list[dict]) -> list[str]:
-    """The node that the learner's innermost function was at: its variable ``node``, or the only one that holds a Node."""
-    for scope in reversed(scopes):
-        nodes = {name: value for name, value in scope.items() if isinstance(value, Node)}
-        if "node" in nodes or len(nodes) == 1:
-            name = "node" if "node" in nodes else next(iter(nodes))
-            return [f"{name} is: {exact_line(nodes[name])}"]
+def node_in(scopes: list[tuple[dict, str | None]]) -> list[str]:
+    """The node that a learner's line speaks of: of the innermost one that speaks of any."""
+    for variables, line in reversed(scopes):
+        words = re.findall(r"\w+", line or "")
+        for name, value in variables.items():
+            if isinstance(value, Node) and name in words:
+                return [f"{name} is: {exact_line(value)}"]
     return []
 
 

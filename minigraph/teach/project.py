@@ -97,12 +97,7 @@ def formula(graph: nx.MultiDiGraph) -> str:
 # ---- between these graphs and the course's ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Malformed:
-    """What a function returned instead of a right network, as a sentence."""
-
-    kind: str
-    sentence: str
+MALFORMED = "malformed"  # (MALFORMED, kind, sentence): a wrong network, as plain data that travels between processes
 
 
 def from_graph(graph: Graph) -> nx.MultiDiGraph:
@@ -146,16 +141,16 @@ def as_pass(function: Callable) -> Callable[[Graph], object]:
         with np.errstate(all="ignore"):
             got = function(net)
         if snapshot(net) != before:
-            return Malformed("mutated", "Your function changed the graph that it was given, or its nodes: make new ones.")
+            return (MALFORMED, "mutated", "Your function changed the graph that it was given, or its nodes: make new ones.")
         if not isinstance(got, nx.Graph):
             return got
         fault = fault_of(got)
         if fault:
-            return Malformed("invalid", fault)
+            return (MALFORMED, "invalid", fault)
         try:
             return matched(graph, got)
         except (GraphError, TypeError, KeyError) as error:
-            return Malformed("invalid", f"Your function returned a graph that cannot run: {str(error).splitlines()[0]}.")
+            return (MALFORMED, "invalid", f"Your function returned a graph that cannot run: {str(error).splitlines()[0]}.")
 
     return adapted
 
@@ -203,6 +198,6 @@ def judge_network(adapted: Callable, *args, **options) -> Verdict:
     failure = verdict.failure
     if failure is not None and failure.kind == "not-a-graph" and failure.graph is not None:
         got = adapted(failure.graph)
-        if isinstance(got, Malformed):
-            return replace(verdict, failure=replace(failure, kind=got.kind, sentence=got.sentence, got=got))
+        if isinstance(got, tuple) and got[:1] == (MALFORMED,):
+            return replace(verdict, failure=replace(failure, kind=got[1], sentence=got[2], got=got))
     return verdict

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 00 A tour: from a line of Python to the machine
 #
-# *About 40 minutes. You need Python and NumPy, and nothing about compilers. Some predictions to play with are in
+# *About 30 minutes. You need Python and NumPy, and nothing about compilers. Some predictions to play with are in
 # `exercises/00_tour.ipynb`.*
 #
 # Ask a language model a question.

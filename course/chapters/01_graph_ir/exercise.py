@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Exercises 01: the graph
 #
-# *About 50 minutes. The lesson is `notebooks/01_graph_ir.ipynb`.*
+# *About 60 minutes. The lesson is `notebooks/01_graph_ir.ipynb`.*
 #
 # Run this cell first. It brings the names that you need: `Graph`, `Node`, `Const`, `Type`, `OPS`, `np`, `check`, `hint`
 # and more.
@@ -30,10 +30,13 @@ z = Node("z", "exp", ("y",), None, x.type)
 good = Graph("good", (x, two, y, seen, z), (("out", "z"),))
 draw(good)
 # %% [markdown]
-# Below stands one call for each rule. Replace `good` by a graph that breaks this rule **and no other**: a tuple of the
-# nodes in another order, or with one node made anew, or other outputs. Write it as `Graph("bad", (x, two, y, seen, z),
-# good.outputs)` and change what you need. One line is enough each time. Mind the commas of tuples with one part:
-# `("y",)`.
+# A node is made of name, op, inputs, value and type, in this order; origin is left out. `assert_finite` is an effect, and
+# `seen` its token. Nobody reads it here.
+#
+# Below stands one call for each rule. Replace `good` by a graph that breaks this rule **and no other**. Write it as
+# `Graph("bad", (x, two, y, seen, z), good.outputs)` and change what you need: put the nodes into another order, repeat
+# one, add one, make one anew, or change the outputs. One line is enough each time. Mind the commas of tuples with one
+# part: `("y",)`.
 #
 # *No two nodes have the same name:*
 # %% break=defined-once
@@ -47,19 +50,20 @@ draw(good)
 # *Every operand is the name of an earlier node:*
 # %% break=defined-earlier
 # %% [markdown]
-# *A const holds a Const; any other node holds the attributes that its row asks for:*
+# *A const's value is a Const; any other node's is the attributes that its row asks for, or None:*
 # %% break=right-value
 # %% [markdown]
-# *Every type is what the row infers from the operands:*
+# *Every type is what the row infers from the operands; a constant's is its value's:*
 # %% break=right-type
 # %% [markdown]
-# *An effect's last operand is the token of the effect before it; the first takes none:*
+# *Every effect after the first takes one operand more: the token of the effect before it:*
 # %% break=effects-in-line
 # %% [markdown]
-# *Every output is a value of the graph, and no two have the same public name:*
+# *Every output is a value that holds data, so no token; no two have the same public name:*
 # %% break=right-outputs
 # %% [markdown]
-# Look at your eight pictures once more. In which of them can you see the fault? The verifier needs no picture.
+# Each answer shows your graph as a picture and, where it breaks a rule, as lines. Which of the eight faults does the
+# picture show, and which only the lines? The verifier looks at neither: it looks at the data.
 #
 # ## 3. A small verifier
 #

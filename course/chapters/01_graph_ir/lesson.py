@@ -121,6 +121,35 @@ print("outputs:    ", graph.outputs)
 # > *use-def graph*). To replace a value everywhere is one call. The price: each edit has to keep the lists in step, and
 # > the graph of before is gone. We make a new list every time, and can always draw the difference.
 #
+# ## A row of the op table
+#
+# What does `sum` mean? The graph does not say. One table does, `OPS`. Its **row** for an operation is all that the
+# compiler knows of it.
+# %%
+from minigraph.ops import OPS, infer
+
+totals = mg.parse("""
+graph totals(x: f32[2,3]) -> (s) {
+  s = sum(x) {axis=[1]}
+  return s
+}""")
+x, s = totals.nodes
+row = OPS[s.op]
+print("name, kind:", row.name, row.kind.value)
+print("attributes:", dict(s.value))
+print("numpy:     ", row.numpy(np.float32([[1, 2, 3], [4, 5, 6]]), **dict(s.value)))
+print("infer:     ", infer(row, (x.type,), s.value))
+# %% [markdown]
+# `numpy` is the function that computes it. `infer` answers the type of the result, from the row, the types of the operands
+# and the attributes. **Attributes** are what an operation has to know beside its operands, here the axis. The text leaves
+# out `keepdims`, which has its usual value; the node holds both. They stand in the field `value`, which holds one of three
+# things:
+# %%
+for node in (graph["a"], s, graph["c"]):
+    print(f"{node.op:6}", type(node.value).__name__.ljust(9), node.value)
+# %% [markdown]
+# A const holds a `Const`, a node whose row asks for attributes holds `Attrs`, and any other `None`.
+#
 # ## A view that loses an operand
 #
 # networkx knows hundreds of graph algorithms. Why not keep the graph in it? Take `y = mul(x, x)`.
@@ -159,7 +188,7 @@ print("inferred:", scores.type, "\n")
 lie = mg.Graph("lie", (x, w, replace(scores, type=x.type)), product.outputs)
 print(*mg.problems(lie))
 # %% [markdown]
-# The verifier infers every type again, from the operands' types. The sentence says the rule, the node, and the line of
+# The verifier infers every type again. The sentence says the rule, the node, and the line of
 # the model. Without it you would meet a strange number, three passes later, in a kernel.
 #
 # ## Equal means: the same bits
@@ -177,22 +206,26 @@ with np.errstate(divide="ignore"):
 #
 # ## Effects stand in line
 #
-# A `print` is there for what it does, not for its value. What keeps two of them in order?
+# A `print` is there for what it does, not for its value. So is `assert_finite`: it stops the run where it sees an infinity
+# or a NaN. What keeps the two in order?
 # %%
 talk = mg.parse("""
 graph talk(x: f32[2]) -> (y) {
   first = print(x) {label="x"}
   y = neg(x)
-  second = print(y, first) {label="y"}
+  second = assert_finite(y, first)
   return y
 }""")
 result = mg.run(talk, x=np.float32([1, 2]))
 mg.draw(talk)
 # %% [markdown]
-# Find the arrow marked *then*. The first print gives a **token**, a value without data, and the second one takes it as
-# its last operand. The order has become an edge like any other, so whatever respects operands respects the order of
-# effects.
-#
+# Find the arrow marked *then*. The print gives a **token**, a value without data, and the next effect takes it as its
+# last operand. The order has become an edge like any other, so whatever respects operands respects the order of effects.
+# A token has a type, too, but it cannot be an output:
+# %%
+print(talk["first"].type == mg.Type("token"), "printed as", talk["first"].type, "\n")
+print(*mg.problems(mg.Graph("wrong", talk.nodes, (("out", "first"),))))
+# %% [markdown]
 # A random draw needs something else: it must not depend on how many draws came before it. Each has a `site`, a number for
 # life.
 # %%
@@ -220,8 +253,8 @@ from minigraph.teach.invariants import RULES
 for rule, sentence in RULES.items():
     print(f"{rule:16} {sentence}")
 # %% [markdown]
-# And how does a graph run? With one loop over the list: take the operands' arrays, call the function that the op table
-# has for the operation, and keep the result under the node's name. That is an **interpreter**.
+# And how does a graph run? With one loop over the list: take the operands' arrays, call the `numpy` of the operation's
+# row, and keep the result under the node's name. That is an **interpreter**.
 # %%
 x = np.float32([0.0, 0.1, 0.2, 0.3])
 print(mg.run(graph, x=x, y=np.ones(4, np.float32))["h"].round(2))
@@ -259,6 +292,6 @@ scoreboard("traced")
 # Q: Why does a node not store who reads it?
 # A: It follows from the other nodes' operands. Stored twice, the two could disagree, and every change would have to mend both.
 #
-# Q: What keeps two prints in order, and why do random draws not need the same?
-# A: The second print takes the first one's token as an operand. A draw depends only on the seed of the run and its own site.
+# Q: What keeps two effects in order, and why do random draws not need the same?
+# A: The second one takes the first one's token as an operand. A draw depends only on the seed of the run and its own site.
 # %% glossary=01

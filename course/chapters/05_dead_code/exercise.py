@@ -42,8 +42,21 @@ from minigraph.teach.exercises.ch05 import dce_drops_effects, dce_last_output, d
 # ## Stretch: stripping effects, on request
 #
 # A print costs time. Somebody who ships the model wants the prints out, and says so: `strip_effects(graph, ("print",))`.
-# About 11 lines. Each effect reads the *token* of the effect before it, which is how their order is kept; so whoever takes one
-# out has to tie the ends together.
+#
+# Effects keep their order, because each reads the *token* of the one before. Look at the last operand of `q` and of `r`. Whoever
+# takes one out has to tie the ends together:
+# %%
+in_order = parse("""
+graph in_order(x: f32[4]) -> (y) {
+  p = assert_finite(x) : token[]
+  q = print(x, p) {label="x is"} : token[]
+  y = exp(x) : f32[4]
+  r = assert_close(x, y, q) {digits=2} : token[]
+  return y
+}""")
+draw(in_order)
+# %% [markdown]
+# Without the print, `r` is `assert_close(x, y, p)`. About 11 lines.
 # %% exercise=strip_effects
 # %%
 check(strip_effects)

@@ -1046,13 +1046,18 @@ def lesson_earlier(graph: Graph) -> str:
 def lesson_value(graph: Graph) -> str:
     node = next(node for node in graph.nodes if node.op in OPS and not has_right_value(node))
     if node.op == "const":
-        if isinstance(node.value, (np.ndarray, np.generic)):
+        if isinstance(node.value, np.generic):
+            return ("A NumPy scalar has a dtype, but == asks for the number alone: np.float32(0.0) == -0.0. A Const is equal only to the"
+                    " same bits of the same dtype.")
+        if isinstance(node.value, np.ndarray):
             return ("Whoever holds an array may write to it, and == of two arrays is an array, not an answer. A Const never changes,"
                     " and is equal by dtype, shape and bits.")
         if isinstance(node.value, (bool, int, float, complex)):
             return (f"A Python {node.value!r} has no dtype, and is equal to numbers of other kinds: 1 == 1.0 == True. A Const has a"
                     " dtype, a shape and bits.")
         return "A Const has a dtype, a shape and bits: only so can two constants be compared, and one be computed with."
+    if node.op == "input":
+        return "An input is a name and a type. Its value comes from the caller, when the graph is run."
     if not OPS[node.op].attrs:
         return (f"{node.op} has no attributes, so its value is None. With anything else there, two nodes that compute the same would"
                 " not be equal.")

@@ -29,6 +29,8 @@ TARGETS = tuple(parse(text) for text in (
     "graph rows() -> (y) {\n a = const([[1.0, 2.0], [3.0, 4.0]]) : f32[2,2]\n y = sum(a) {axis=[0]}\n return y\n}",
     "graph deep(x: f32[4]) -> (y) {\n a = const(2.0)\n b = const(3.0)\n c = add(a, b)\n d = mul(c, b)\n y = mul(d, x)\n return y\n}",
     "graph total() -> (y) {\n a = const([16777216.0, 1.0, 1.0]) : f32[3]\n y = sum(a) {axis=[0]}\n return y\n}",
+    "graph curve() -> (a2, b2, c2) {\n a = const(1.0) : f32[]\n b = const(3.3) : f32[]\n c = const(10.5) : f32[]\n"
+    " a2 = exp(a)\n b2 = exp(b)\n c2 = exp(c)\n return a2, b2, c2\n}",
     "graph beyond() -> (y) {\n a = const([1.0, 2.0]) : f32[2]\n b = const(5) : i32[]\n y = take(a, b)\n return y\n}",
     "graph powers() -> (y) {\n a = const(2) : i32[]\n b = const(-1) : i32[]\n y = pow(a, b)\n return y\n}",
 ))  # fmt: skip
@@ -115,6 +117,12 @@ def evaluate_cases():
       aa = sum(z) {axis=[0]}
       bb = const([2048.0, 1.0, 1.0]) : f16[3]
       cc = sum(bb) {axis=[0]}
+      dd = const(1.0) : f32[]
+      ee = exp(dd)
+      ff = const(3.3) : f32[]
+      gg = exp(ff)
+      hh = const(10.5) : f32[]
+      ii = exp(hh)
       e = neg(n)
       return e
     }"""
@@ -315,7 +323,8 @@ def fold_without_guard(graph):
 def fold_small(graph):
     """Fold as before, but only where the result is at most 1024 bytes larger than the operands together.
 
-    ``node.type.nbytes`` is the size of a result, ``len(const.data)`` that of a constant. Otherwise
+    An operand that is read twice counts twice. ``node.type.nbytes`` is the size of a result, known before anything is
+    computed; ``len(const.data)`` is that of a constant. Without the bound
     broadcast_to(0.0, [65536, 65536]) would turn 4 bytes into 16 GiB, in your compiler's memory.
     """
     ### BEGIN SOLUTION
@@ -467,8 +476,8 @@ EXERCISES = (
          Mistake(fold_once, "did-nothing", "A folded value is a constant too: remember it, and its users fold in the same walk."),
          Mistake(fold_renamed, "lost", "An output's public name is a promise to the caller: only the value behind it may change."),
          Mistake(fold_nothing, "did-nothing", "The graph came back as it was."),
-         Mistake(fold_without_guard, "raises", "NumPy refuses an integer to a negative power. A fold leaves that node alone: the"
-                 " error belongs to the run.")),
+         Mistake(fold_without_guard, "raises", "NumPy refuses to compute this one, by a ValueError or an IndexError. A fold"
+                 " leaves that node alone: the error belongs to the run.")),
         (fold_with_lookup, fold_by_the_package),
         probes=tuple((graph,) for graph in TARGETS),
         praise="One walk was enough, because operands come first: that is what topological order buys.",
@@ -501,7 +510,7 @@ REFUTATIONS = (
         parse("graph mine() -> (y) {\n  a = const(2.0) : f32[]\n  b = const(3.0) : f32[]\n  y = add(a, b)\n  return y\n}"),
         parse("graph mine() -> (y) {\n  a = const(16777216.0) : f32[]\n  b = const(1.0) : f32[]\n  c = add(a, b)\n"
               "  y = add(c, b)\n  return y\n}"),
-        "One addition is not enough: the result is rounded back to float32 when it is stored. But this pass keeps all its digits"
+        "One operation is not enough: its result is stored in the node's own dtype again. But this pass keeps all its digits"
         " for the next operation. After which second operation does that show?",
         "More precision is not more right: the compiler must give what the program gives.",
     ),
