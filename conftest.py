@@ -4,3 +4,5 @@ import os
 import tempfile
 
 os.environ["MINIGRAPH_WORK"] = tempfile.mkdtemp(prefix="minigraph-test-")
+# one BLAS thread: on a busy machine two of them wait for each other, many times slower
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -83,7 +83,7 @@ def execute(notebook, folder: Path) -> str:
     folder.mkdir(exist_ok=True)
     # the learner's own progress must not show in a built notebook, nor the other way round
     with tempfile.TemporaryDirectory() as work:
-        env = os.environ | {"MINIGRAPH_WORK": work, "PYTHONWARNINGS": "error::DeprecationWarning:minigraph"}
+        env = os.environ | {"MINIGRAPH_WORK": work, "OPENBLAS_NUM_THREADS": "1", "PYTHONWARNINGS": "error::DeprecationWarning:minigraph"}
         client = NotebookClient(notebook, timeout=TIMEOUT, kernel_name="python3", record_timing=False, coalesce_streams=True,
                                 resources={"metadata": {"path": str(folder)}})
         error = ""

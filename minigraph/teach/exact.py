@@ -107,8 +107,8 @@ def what_is(value) -> str:
 
 
 def article(value) -> str:
-    """``a float``, ``an int``"""
-    name = type(value).__name__
+    """``a float``, ``an int``, ``an array``"""
+    name = {"ndarray": "array"}.get(type(value).__name__, type(value).__name__)
     return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 

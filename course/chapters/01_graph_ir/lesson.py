@@ -188,8 +188,8 @@ print("inferred:", scores.type, "\n")
 lie = mg.Graph("lie", (x, w, replace(scores, type=x.type)), product.outputs)
 print(*mg.problems(lie))
 # %% [markdown]
-# The verifier infers every type again. The sentence says the rule, the node, and the line of
-# the model. Without it you would meet a strange number, three passes later, in a kernel.
+# The verifier calls `infer` again for every node. The sentence says the rule, the node, and the line of the model. Without
+# it you would meet a strange number, three passes later, in a kernel.
 #
 # ## Equal means: the same bits
 #
