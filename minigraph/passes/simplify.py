@@ -233,11 +233,17 @@ def explain(rule: Rule, graph: Graph, name: str, fast: Iterable[str] = ()) -> st
         holes: dict[str, str] = {}
         mismatch = match(pattern, node, env, holes)
         if mismatch is None:
-            reason = refusal(rule, node, holes, env)
+            with np.errstate(all="ignore"):
+                reason = refusal(rule, node, holes, env) or unfit(compiled, node, holes, env)
             return f"{rule.name}: {reason}" if reason else f"{rule.name} fits {node_line(node)}"
         line = node_line(env.defs[mismatch.value])
         sentence = sentence or f"{rule.name}: '{show(mismatch.part)}' does not fit {line}: it {mismatch.reason}"
     return sentence
+
+
+def unfit(compiled: Compiled, node: Node, holes: dict[str, str], env: Env) -> str:
+    """Why the result of a rule that matches cannot be built; empty where it can."""
+    return "" if build(compiled, node, holes, env) else f"'{compiled.rule.result}' cannot stand for a value of type {node.type}"
 
 
 def show(part) -> str:

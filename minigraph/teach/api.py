@@ -17,7 +17,7 @@ from ..text import parse
 from ..types import DTYPES, same_bits
 from ..verify import problems
 from . import state
-from .exercise import Exercise, Mistake, solved, source_of
+from .exercise import Exercise, Mistake, said, solved, source_of
 from .exercises import BAKED, BREAKS, CHAPTERS, EXERCISES, REFUTATIONS
 from .invariants import RULES, broken_rules
 from .judge import Failure, equal, error_of, graph_size, judge_one, show_array
@@ -150,10 +150,10 @@ def refute(wrong: Callable, graph: Graph | str, most: int = 6) -> Report:
     if failure is None:
         pictures = (("before", graph), ("after the wrong pass", got))
         return Report(name, "wrong", "On this graph the pass does no harm: every value and effect is as before.",
-                      (REFUTATIONS[name].hint,), None, pictures)
+                      (said(REFUTATIONS[name].hint, graph, got),), None, pictures)
     state.update("refuted", name, True)
     return Report(name, "right", f"You refuted it with {graph_size(graph)} nodes. {failure.sentence.replace('Your function', 'The pass')}",
-                  (REFUTATIONS[name].lesson,), failure, pictures_of(failure, "the wrong pass"))
+                  (said(REFUTATIONS[name].lesson, graph),), failure, pictures_of(failure, "the wrong pass"))
 
 
 def refute_trace(function: Callable, **inputs) -> Report:

@@ -108,6 +108,8 @@ def what_is(value) -> str:
 
 def article(value) -> str:
     """``a float``, ``an int``, ``an array``"""
+    if type(value).__name__ == "Opaque":  # it was something else in another process, and says what
+        return repr(value)
     name = {"ndarray": "array"}.get(type(value).__name__, type(value).__name__)
     return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 

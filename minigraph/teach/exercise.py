@@ -93,12 +93,17 @@ class Refutation:
     function: Callable
     start: Graph
     answer: Graph  # a graph that refutes it; shown to nobody, run by the tests
-    hint: str
-    lesson: str  # what to take away, after success
+    hint: str | Callable[[Graph, Graph], str]  # after a graph that does not do; may look at it, and at what the pass made of it
+    lesson: str | Callable[[Graph], str]  # what to take away, after success; may look at the graph
 
     @property
     def name(self) -> str:
         return self.function.__name__
+
+
+def said(sentence: str | Callable[..., str], *about) -> str:
+    """A sentence, or what it says about these."""
+    return sentence(*about) if callable(sentence) else sentence
 
 
 @dataclass(frozen=True)

@@ -136,6 +136,10 @@ class Table:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
+def title(rule: Rule) -> str:
+    return f"{rule.pattern} -> {rule.result}" + (f" when {rule.when}" if rule.when else "")
+
+
 def killer_table(rules: Iterable[Rule]) -> Table:
     """One row for each flag of each rule, with values that make the flag necessary; flags with the same ones share it."""
     rows = []
@@ -143,7 +147,7 @@ def killer_table(rules: Iterable[Rule]) -> Table:
         found = {flag: killer(rule, flag) for flag in rule.flags}
         for number, one in enumerate(dict.fromkeys(map(Shown.of, found.values()))):
             flags = [flag for flag in rule.flags if Shown.of(found[flag]) == one]
-            rows.append({"rule": "" if number else f"{rule.pattern} -> {rule.result}", "flags": " ".join(flags),
+            rows.append({"rule": "" if number else title(rule), "flags": " ".join(flags),
                          "killer": one.where, "left side": one.left, "right side": one.right})
     return Table(tuple(rows))
 
@@ -151,6 +155,6 @@ def killer_table(rules: Iterable[Rule]) -> Table:
 def rule_grid(rules: Iterable[Rule], values: Iterable[float] = (2.0, -3.0, 0.0, -0.0, np.inf, -np.inf, np.nan)) -> Chart:
     """A row for each rule about ``x``, a column for each value: where the sides differ, both are written down."""
     rules, columns = list(rules), [str(np.float32(value)) for value in values]
-    cells = {(f"{rule.pattern} -> {rule.result}", str(one.values["x"])): f"{one.left}, not {one.right}"
+    cells = {(title(rule), str(one.values["x"])): f"{one.left}, not {one.right}"
              for rule in rules for one in differences(rule) if str(one.values["x"]) in columns}
-    return grid("which x kills which rule", [f"{rule.pattern} -> {rule.result}" for rule in rules], columns, cells)
+    return grid("which x kills which rule", list(map(title, rules)), columns, cells)

@@ -62,8 +62,8 @@ draw(good)
 # *Every output is a value that holds data, so no token; no two have the same public name:*
 # %% break=right-outputs
 # %% [markdown]
-# Each answer shows your graph as a picture and, where it breaks a rule, as lines. Which of the eight faults does the
-# picture show, and which only the lines? The verifier looks at neither: it looks at the data.
+# Each answer shows the graph that you gave as a picture and, where it breaks a rule, as lines. Which of the eight faults
+# does the picture mark, and which do you have to find yourself? The verifier needs no picture: it looks at the data.
 #
 # ## 3. A small verifier
 #

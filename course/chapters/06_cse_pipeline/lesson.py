@@ -260,8 +260,8 @@ from minigraph.teach.score import scoreboard
 
 scoreboard("fold", "simplify", "dce", "cse")
 # %% [markdown]
-# Four passes, and nobody rewrote the model: compare the first line with the last. Then run the line
-# `scoreboard("fold", "simplify", "dce", "cse", passes=mine)` when your own are there.
+# Four passes, and nobody rewrote the model: compare the first line with the last. When your own passes are there, run
+# `scoreboard("fold", "simplify", "dce", "cse", passes=mine)`. Then build a compiler from scratch, in `notebooks/06b_project.ipynb`.
 # %% recall
 # Q: What goes wrong when the key of a node leaves something out, and what when it holds too much?
 # A: Too little merges different values, so the program is wrong. Too much merges nothing: correct, and useless.

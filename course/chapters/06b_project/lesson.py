@@ -3,8 +3,8 @@
 #
 # *About 35 minutes. You need chapters 03 to 06. The exercises are in `exercises/06b_project.ipynb`.*
 #
-# A project that is often given to learners: with Python and networkx, write two passes for `((3+4)*x) + (5*0)`. The task says what
-# should come out: after constant folding `7*x + 0`, after dead-code elimination `7*x`.
+# One of the texts that this course began with ends in a project: with Python and networkx, write two passes and run them on
+# `((3+4)*x) + (5*0)`. It says what should come out: `7*x + 0` after constant folding, `7*x` after dead-code elimination.
 #
 # **The question:** the expression has 9 nodes, and `7*x` has 3. How many are left when both passes have run?
 #
