@@ -204,7 +204,7 @@ COMMANDS: dict[str, tuple[Callable, str, tuple | None]] = {
     "draw": (draw, "draw a graph (without -o: print it for Graphviz)", (
         *TARGET, arg("-o", dest="output", metavar="OUT", help="a file .svg, .png, .dot or .html"), OPT, *PASSES,
         arg("--diff", action="store_true", help="before and after the passes, in one picture"),
-        arg("--steps", action="store_true", help="a page with a tab for each pass (with -o OUT.html)"))),
+        arg("--steps", action="store_true", help="a page with a panel for each pass (with -o OUT.html)"))),
     "generate": (generate, "let SmolLM2-135M answer a prompt, through its optimized graph", (
         arg("prompt", metavar="PROMPT", nargs="+"),
         arg("--tokens", type=whole, default=128, metavar="N", help="at most (default: %(default)s)"),

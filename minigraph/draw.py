@@ -206,7 +206,7 @@ def key(union: Union) -> str:
 
 
 def draw_history(history: Sequence, limit: int = LIMIT) -> Stepper:
-    """A row of tabs, one for each pass, with its picture and its report; no kernel and no script is needed.
+    """A row of panels to open, one for each pass, with its picture and its report; no kernel and no script is needed.
 
     ``history``: objects with ``name``, ``before`` and ``after`` (graphs) and ``report`` (rule, before, after, why),
     or what ``optimize`` returns.

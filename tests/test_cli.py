@@ -546,7 +546,7 @@ def test_draw(ok, here):
     assert ok("draw", "waste.mg", "-o", "a.dot") == ""
     assert (here / "a.dot").read_text() == ok("draw", "waste.mg")
     assert ok("draw", "waste.mg", "--steps", "-o", "steps.html") == ""
-    assert "<form" in (here / "steps.html").read_text()
+    assert "<details" in (here / "steps.html").read_text()
 
 
 def test_generate_streams_text_and_counts_on_standard_error(cmd, monkeypatch):

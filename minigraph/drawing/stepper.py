@@ -1,8 +1,7 @@
-"""Panels behind a row of tabs, in HTML alone.
+"""Panels that open one below the other, in HTML alone.
 
-Radio buttons inside a form choose the panel, and a style sheet hides the others: nothing runs, no id is needed, and
-two of them on a page do not disturb each other, because a form is a world of its own for its buttons. Where a notebook
-is not trusted yet the style sheet is taken out, and all panels show one below the other.
+Each is a ``<details>``: no script, no style sheet and no id, so it works in a notebook that is not trusted yet and in an
+exported page, two on a page do not disturb each other, and a keyboard or a screen reader opens it like anything else.
 """
 
 from __future__ import annotations
@@ -13,34 +12,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from .dot import printable
 from ..errors import MinigraphError
+from .dot import printable
 from .picture import Picture, page
 
 ROWS = 40  # of a report
-# Every rule begins with our own class. {n} is a place in the row of tabs; the rules are the same for all steppers.
-STYLE = """
-.minigraph-steps { font: 14px/1.5 sans-serif; color: #1a1a1a; background: white; padding: 8px; }
-.minigraph-steps nav { display: flex; flex-wrap: wrap; gap: 4px; margin-bottom: 8px; }
-.minigraph-steps nav label { border: 1px solid #595959; border-radius: 6px; padding: 2px 10px; cursor: pointer; }
-.minigraph-steps nav label:has(:checked) { background: #0072b2; color: white; font-weight: bold; }
-.minigraph-steps nav label:focus-within { outline: 2px solid #e69f00; }
-.minigraph-steps nav input { position: absolute; opacity: 0; }
-.minigraph-steps small { display: block; font-size: 11px; font-weight: normal; }
-.minigraph-steps table { border-collapse: collapse; font-size: 13px; }
-.minigraph-steps td, .minigraph-steps th { border: 1px solid #b3b3b3; padding: 2px 8px; text-align: left; }
-@supports selector(:has(*)) {
-.minigraph-steps section { display: none; }
-%s
-}
-"""
-SHOW = (".minigraph-steps:has(> nav > label:nth-of-type({n}) > :checked) > section:nth-of-type({n})"
-        " {{ display: block; }}")
-
-
 @dataclass(frozen=True)
 class Panel:
-    """One tab: a name with small print, a picture, the steps of a report, and text."""
+    """One stage: a name with small print, a picture, the steps of a report, and text."""
 
     name: str
     small: str
@@ -51,7 +30,7 @@ class Panel:
 
 @dataclass(frozen=True, repr=False)
 class Stepper:
-    """``html`` shows one panel at a time; ``alt`` says in words what happened."""
+    """``html`` shows the panels, the first one open; ``alt`` says in words what happened."""
 
     panels: tuple[Panel, ...]
     alt: str
@@ -60,15 +39,8 @@ class Stepper:
     def html(self) -> str:
         if not self.panels:
             return f"<p>{words(self.alt)}</p>"
-        tabs = "".join(tab(panel, i == 0) for i, panel in enumerate(self.panels))
-        sections = "\n".join(map(section, self.panels))
-        rules = "\n".join(SHOW.format(n=i + 1) for i in range(len(self.panels)))
-        # method=dialog: the Enter key must not send the form and reload the page; the data attribute keeps
-        # JupyterLab's own shortcuts off the arrow keys, which step through the tabs
-        return (f"<style>{STYLE % rules}</style>\n"
-                f'<form class="minigraph-steps" method="dialog" data-lm-suppress-shortcuts="true"'
-                f' aria-label="{words(self.alt)}">\n'
-                f"<nav>{tabs}</nav>\n{sections}\n</form>\n")
+        sections = "\n".join(section(panel, i == 0) for i, panel in enumerate(self.panels))
+        return f'<div role="group" aria-label="{words(self.alt)}">\n{sections}\n</div>\n'
 
     def __repr__(self) -> str:
         return self.alt
@@ -89,21 +61,16 @@ def words(text) -> str:
     return html.escape(printable(text))
 
 
-def tab(panel: Panel, chosen: bool) -> str:
-    return (f'<label><input type="radio" name="step"{" checked" * chosen}>'
-            f"{words(panel.name)} <small>{words(panel.small)}</small></label>")
-
-
-def section(panel: Panel) -> str:
-    """One panel; its heading tells panels apart where all of them show."""
-    parts = [f"<p><b>{words(panel.name)}</b>: {words(panel.small)}</p>"]
+def section(panel: Panel, is_open: bool) -> str:
+    """One panel; its summary is what is seen of it when it is closed."""
+    parts = [f"<summary><b>{words(panel.name)}</b>: {words(panel.small)}</summary>"]
     if panel.picture is not None:
         parts.append(drawing(panel.picture))
     if panel.report:
         parts.append(table(panel.report))
     if panel.text:
         parts.append(f"<details><summary>as text</summary><pre>{words(panel.text)}</pre></details>")
-    return "<section>" + "\n".join(parts) + "</section>"
+    return f"<details{' open' * is_open}>" + "\n".join(parts) + "</details>"
 
 
 def drawing(picture: Picture) -> str:

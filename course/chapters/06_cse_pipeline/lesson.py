@@ -45,7 +45,7 @@ print(value_table(twice))
 # %% [markdown]
 # Follow `b`: its key, `mul #0 #1`, is in the table, so `b` becomes number 2, like `a`. When `d` comes, its operand has number 2
 # as well, so its key is the one that `c` has. Operands come first in our list. That is why **one forward walk** finds equal
-# expressions of any depth. This is **value numbering** (Cocke and Schwartz, 1970). Step through it, one node a tab:
+# expressions of any depth. This is **value numbering** (Cocke and Schwartz, 1970). Open the panels one after the other:
 # %%
 number_steps(twice)
 # %% [markdown]
@@ -195,7 +195,7 @@ print("rounds needed:", sorted({len(end.history) // len(PASSES) for end in ends.
 # and with a limit on rounds it can cost the result. That all orders agree is luck, or good rules. It is no law.
 # An *e-graph* avoids the question: it keeps all equal forms side by side and picks the cheapest at the end.
 #
-# `optimize` keeps a history. The tabs show the worst order on `relay`, pass by pass:
+# `optimize` keeps a history. The panels show the worst order on `relay`, pass by pass:
 # %%
 worst = mg.optimize(relay, passes=("dce", "cse", "simplify", "fold"))
 mg.draw_history(worst)

@@ -241,7 +241,7 @@ def simplify_by_the_package(graph):
 
 
 def simplify_variant(graph, fits=is_identity_by_signbit, sides=None, neg=True, typed=True, outputs=True, operands=True, drop=False,
-                     stale=False):
+                     stale=False, raw=False):
     """The solution with one thing changed; the mistakes below are made of it."""
     nodes, known, alias = [], {}, {}
     for node in graph.nodes:
@@ -249,7 +249,7 @@ def simplify_variant(graph, fits=is_identity_by_signbit, sides=None, neg=True, t
         if operands:
             node = replace(node, inputs=tuple(alias.get(name, name) for name in node.inputs))
         known[node.name] = original if stale else node
-        found = None
+        kept, node, found = node, original if raw else node, None
         if neg and node.op == "neg" and known[node.inputs[0]].op == "neg":
             found = known[node.inputs[0]].inputs[0]
         if node.op in ("add", "sub", "mul", "div"):
@@ -259,7 +259,7 @@ def simplify_variant(graph, fits=is_identity_by_signbit, sides=None, neg=True, t
                 if known[c].op == "const" and fits(node.op, known[c].value) and (not typed or known[x].type == node.type):
                     found = x
         if found is None:
-            nodes.append(node)
+            nodes.append(kept)
             continue
         alias[node.name] = found
         if drop:
@@ -322,6 +322,20 @@ def simplify_renames_outputs(graph):
 def simplify_stale(graph):
     """Looks through neg(neg(x)) at the graph as it was."""
     return simplify_variant(graph, stale=True)
+
+
+def simplify_stands_for_what_is_gone(graph):
+    """Looks at the operands as they were, so that a removed name may stand for another."""
+    return simplify_variant(graph, raw=True)
+
+
+def simplify_names_outputs_by_value(graph):
+    simple = simplify_variant(graph)
+    return Graph(simple.name, simple.nodes, tuple((value, value) for _, value in simple.outputs))
+
+
+def simplify_in_float64(graph):
+    return simplify_variant(graph, fits=is_identity_in_float64)
 
 
 def simplify_by_original_operands(graph):
@@ -910,7 +924,7 @@ def harmless(wrong, fits: str, integers: str, floats: str):
             return f"The rule fired. {integers}"
         x = first_killer(wrong, graph)
         if x is not None:
-            return f"The rule fired, and it is wrong for x = {show_element(x)}. But no output shows it: return the value itself."
+            return f"The rule fired, and it is wrong for x = {show_element(x)}. But no output shows it: let the graph return the value itself."
         return f"The rule fired, and is right for every x that this graph lets in. {floats}"
 
     return hint
@@ -995,6 +1009,12 @@ EXERCISES = (
                  " itself: look at the inner neg as it is now, or look the name up among those that stand for another."),
          Mistake(simplify_renames_outputs, "lost", "A public name is what callers ask for, so it stays: of the pair (public name, value"
                  " name), only the second may change. return y becomes return y = x."),
+         Mistake(simplify_names_outputs_by_value, "lost", "A public name is what callers ask for, so it stays: of the pair (public name,"
+                 " value name), only the second may change. return y becomes return y = x."),
+         Mistake(simplify_stands_for_what_is_gone, "invalid", "The operand that stands for an operation may have been taken out itself:"
+                 " rename the operands first, then look."),
+         Mistake(simplify_in_float64, "did-nothing", "The number may be right, and its dtype is not: a plain -0.0 is a float64, and for"
+                 " same_bits the dtype counts."),
          Mistake(simplify_by_original_operands, "did-nothing", "Look at an operation with the operands that it has now: taking out"
                  " what was between two negs makes them meet."),
          Mistake(simplify_drops_constants, "invalid", "Somebody else may still read that constant. Leave it: clearing up is another"
