@@ -8,6 +8,7 @@ from .sources import CHAPTERS, Cell, count_words, read_cells
 
 ROOT = CHAPTERS.parent.parent
 WORDS, CODE_CELLS, EXERCISES = 1600, 22, 3  # at most, in a lesson; exercises without the stretch
+COLUMNS = 104  # of a line of code, at most
 MINUTES = {"word": 1 / 130, "code": 0.9}  # reading aloud in one's head, and running and looking at a cell
 
 # A name -> the first chapter whose lesson or exercises may use it; 00 is a tour and may show everything.
@@ -61,6 +62,12 @@ def names_in(source: str) -> set[str]:
         elif isinstance(node, ast.alias):
             names.add(node.name)
     return names
+
+
+def long_lines(cells: list[Cell]) -> list[str]:
+    """Lines of code that a laptop cuts off: its code cells show about 108 columns and do not wrap."""
+    return [f"cell {number}, {len(line)} columns: {line.strip()[:60]}" for number, cell in enumerate(cells) if cell.kind == "code"
+            for line in cell.source.splitlines() if len(line) > COLUMNS]
 
 
 def broken_links(text: str, folder: Path) -> list[str]:

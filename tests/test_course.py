@@ -240,6 +240,11 @@ def test_outputs_are_clean(path):
 
 
 @pytest.mark.parametrize("path", list(notebooks()))
+def test_code_fits_on_a_laptop(path):
+    assert gates.long_lines(notebooks()[path]()) == []
+
+
+@pytest.mark.parametrize("path", list(notebooks()))
 def test_code_cells_are_python(path):
     for cell in notebooks()[path]():
         if cell.kind == "code":

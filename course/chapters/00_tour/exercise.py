@@ -18,7 +18,8 @@ graph known(x: f32[4]) -> (y) {
   y = mul(x, six) : f32[4]
   return y
 }""")
-predict("known: how many operations are left to compute in each run?", None, lambda: stats(optimize(known).graph).launches)
+predict("known: how many operations are left to compute in each run?", None,
+        lambda: stats(optimize(known).graph).launches)
 # %%
 draw_diff(known, optimize(known).graph)
 # %% [markdown]
@@ -31,7 +32,8 @@ graph twice(x: f32[4]) -> (y) {
   y = mul(a, b) : f32[4]
   return y
 }""")
-predict("twice: how many operations are left?", None, lambda: stats(optimize(twice).graph).launches)
+predict("twice: how many operations are left?", None,
+        lambda: stats(optimize(twice).graph).launches)
 # %%
 draw_diff(twice, optimize(twice).graph)
 # %% [markdown]
@@ -44,7 +46,8 @@ graph nobody(x: f32[4]) -> (y) {
   y = neg(x) : f32[4]
   return y
 }""")
-predict("nobody: how many operations are left?", None, lambda: stats(optimize(nobody).graph).launches)
+predict("nobody: how many operations are left?", None,
+        lambda: stats(optimize(nobody).graph).launches)
 # %%
 draw_diff(nobody, optimize(nobody).graph)
 # %% [markdown]
@@ -60,7 +63,8 @@ graph printed(x: f32[4]) -> (y) {
   y = neg(x) : f32[4]
   return y
 }""")
-predict("printed: how many operations are left, the print included?", None, lambda: stats(optimize(printed).graph).launches)
+predict("printed: how many operations are left, the print included?", None,
+        lambda: stats(optimize(printed).graph).launches)
 # %%
 draw_diff(printed, optimize(printed).graph)
 # %% [markdown]
@@ -76,7 +80,8 @@ graph brackets(x: f32[4]) -> (y) {
   y = add(a, two) : f32[4]
   return y
 }""")
-predict("brackets: how many additions are left?", None, lambda: stats(optimize(brackets).graph).launches)
+predict("brackets: how many additions are left?", None,
+        lambda: stats(optimize(brackets).graph).launches)
 # %%
 x, one, two, three = np.array([2**24, 1, 2, 3], np.float32)
 print("(x + 1) + 2 =", int((x + one) + two), "in f32, for x = 16777216")
@@ -92,9 +97,11 @@ from minigraph.models.compiled import decode_graph
 from minigraph.teach.tour import weights
 
 decode = decode_graph(weights())
-predict("decode: how many matrix products?", None, lambda: sum(node.op == "matmul" for node in decode.nodes))
+predict("decode: how many matrix products?", None,
+        lambda: sum(node.op == "matmul" for node in decode.nodes))
 # %%
-print("counted:", sum(node.op == "matmul" for node in decode.nodes), " 30 * (7 + 2) + 1 =", 30 * (7 + 2) + 1)
+print("counted:", sum(node.op == "matmul" for node in decode.nodes),
+      " 30 * (7 + 2) + 1 =", 30 * (7 + 2) + 1)
 # %% [markdown]
 # ## How far are you?
 #

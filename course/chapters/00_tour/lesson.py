@@ -63,7 +63,8 @@ mg.draw(mg.trace(silu, x="f32[4]"))
 # %%
 mg.draw(decode)
 # %%
-print(f"{len(decode):,} nodes, of which {len(launches(decode)):,} are calculations of their own; the others are inputs,")
+print(f"{len(decode):,} nodes, of which {len(launches(decode)):,} are calculations of their own;",
+      "the others are inputs,")
 print("stored numbers, and new views of an array that is already there")
 # %% [markdown]
 # So the answer is 1,541, for one token of the answer. Each of them is a **launch**: one start of a piece of ready-made code, which is
@@ -106,7 +107,8 @@ def nanoseconds(count):
 
 
 one, many = nanoseconds(1), nanoseconds(576)
-print(f"adding 1 number: {one:.0f} ns; adding 576 numbers: {many:.0f} ns. 576 times the work, {many / one:.1f} times the time")
+print(f"adding 1 number: {one:.0f} ns; adding 576 numbers: {many:.0f} ns.",
+      f"576 times the work, {many / one:.1f} times the time")
 assert many < 100 * one
 # %% [markdown]
 # Most of the time is the call, not the adding.
@@ -116,9 +118,11 @@ assert many < 100 * one
 from minigraph.teach.tour import FILE_BYTES
 
 count = parameters(weights())
-print(f"one layer: {count['one layer']:,} numbers; {SIZES.layers} layers and the embedding: {count['all']:,}")
+print(f"one layer: {count['one layer']:,} numbers;",
+      f"{SIZES.layers} layers and the embedding: {count['all']:,}")
 print(f"as 32-bit floats: {count['all'] * 4 / 1e6:,.0f} MB, read for each token")
-print(f"in the model's file: {FILE_BYTES / 1e6:,.0f} MB, which is {FILE_BYTES * 8 / count['all']:.1f} bits a number")
+print(f"in the model's file: {FILE_BYTES / 1e6:,.0f} MB,",
+      f"which is {FILE_BYTES * 8 / count['all']:.1f} bits a number")
 print(f"a model of 70 billion numbers: {70e9 / count['all']:,.0f} times as large")
 # %% [markdown]
 # The file is so small because most of its numbers have 4 bits each and share a scale; that is *quantization*. So why do we read 538 MB
@@ -139,8 +143,11 @@ from minigraph.teach.tour import arithmetic
 matmuls = [node for node in launches(decode) if node.op == "matmul"]
 others = [node for node in launches(decode) if node.op != "matmul"]
 share = arithmetic(decode, matmuls) / arithmetic(decode, launches(decode))
-print(f"matrix products do {share:.1%} of the arithmetic, and are {len(matmuls) / len(launches(decode)):.1%} of the launches")
-bars("launches of one token", {"matrix products": len(matmuls), "everything else": len(others)}, "launches")
+print(f"matrix products do {share:.1%} of the arithmetic,",
+      f"and are {len(matmuls) / len(launches(decode)):.1%} of the launches")
+bars("launches of one token",
+     {"matrix products": len(matmuls), "everything else": len(others)},
+     "launches")
 # %% [markdown]
 # Nearly all arithmetic is in the 271 products. But those are good already: specialists have tuned them for years, and a compiler
 # usually calls their library. What it takes in hand is the *other* bar, the 1,270 launches that carry numbers from one product to
@@ -173,7 +180,8 @@ mg.draw_diff(graph, history.graph, "a4, before and after")
 x, y = np.array([0.0, -0.0, 1.5, np.inf], np.float32), np.ones(4, np.float32)
 before, after = mg.run(graph, x=x, y=y)["h"], mg.run(history.graph, x=x, y=y)["h"]
 print("launches:", len(launches(graph)), "->", len(launches(history.graph)))
-print("the same answer, to the last bit, minus zero and infinity included:", mg.same_bits(before, after))
+print("the same answer, to the last bit, minus zero and infinity included:",
+      mg.same_bits(before, after))
 # %% [markdown]
 # Why did Python not see that? Because Python looks at one line at a time. When it adds `a` and `b`, it does not know that they
 # will be the same in the next run, or whether anybody will read the result. **The compiler sees the whole program before it runs.**
@@ -212,7 +220,8 @@ scoreboard()
 # And the model? Does it still speak, after all four passes?
 # %%
 optimized = mg.optimize(decode).graph
-print(f"{len(decode):,} -> {len(optimized):,} nodes; {len(launches(decode)):,} -> {len(launches(optimized)):,} launches")
+print(f"{len(decode):,} -> {len(optimized):,} nodes;",
+      f"{len(launches(decode)):,} -> {len(launches(optimized)):,} launches")
 print("".join(answer(optimized, tokens=13)))
 # %% [markdown]
 # Word for word, as far as we let it. And an honest result: 207 nodes fewer, and not one launch. This model was written with care, so

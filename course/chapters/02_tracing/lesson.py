@@ -26,7 +26,8 @@ def block(x, w):
 # %%
 from minigraph.teach import predict
 
-predict("How many nodes does the graph of block have?", None, lambda: len(mg.trace(block, x="f32[4,4]", w="f32[4,4]")))
+predict("How many nodes does the graph of block have?", None,
+        lambda: len(mg.trace(block, x="f32[4,4]", w="f32[4,4]")))
 # %%
 graph = mg.trace(block, x="f32[4,4]", w="f32[4,4]")
 print(graph)
@@ -214,7 +215,8 @@ draw_lines(layer, rms_norm, rotate, attention_layer)
 # %%
 print("x * x:", [node.name for node in layer.nodes if node.op == "mul" and node.inputs == ("x", "x")])
 outputs = {value for _, value in layer.outputs}
-print("read by nobody:", [name for name, readers in mg.users(layer).items() if not readers and name not in outputs])
+print("read by nobody:",
+      [name for name, readers in mg.users(layer).items() if not readers and name not in outputs])
 # %% [markdown]
 # `rms_norm(x, norm)` was called for the queries, the keys and the values, with the same arguments. It was recorded three times.
 # The cosines and sines were recorded twice. And `largest` is left over from somebody's debugging. A traced graph says

@@ -18,7 +18,8 @@ print(graph)
 # %% [markdown]
 # Write your guess down before you go on. Being wrong is the quickest way to remember.
 # %%
-predict("How many operations of a4 can be computed before it runs?", None, lambda: len(fold(graph).report))
+predict("How many operations of a4 can be computed before it runs?", None,
+        lambda: len(fold(graph).report))
 # %% [markdown]
 # ## What folding does
 #
@@ -166,8 +167,10 @@ from minigraph.teach.charts import bars
 
 everything = fold(zeros, max_growth=2**30).graph
 careful_fold = fold(zeros).graph
-bars("bytes stored in the program", {"as written": stored(zeros), "folded, no limit": stored(everything),
-                                     "folded, 1 KiB limit": stored(careful_fold)}, "bytes")
+bars("bytes stored in the program", {
+    "as written": stored(zeros),
+    "folded, no limit": stored(everything),
+    "folded, 1 KiB limit": stored(careful_fold)}, "bytes")
 # %% [markdown]
 # The unlimited fold stored the zero 4,096 times more. With `shape=[65536, 65536]` it would ask for 16 GiB, in the compiler. So our
 # `fold` has a bound: a result may be at most 1,024 bytes larger than the operands that it replaces. Where it is not, the

@@ -18,23 +18,47 @@ check(is_identity)
 #
 # ## 2. The pass
 #
-# About 20 lines. New here: an operation that goes away leaves its name behind, in the operands of others. Keep a dict from
-# the name that is gone to the name that stands for it.
+# About 20 lines. Here is a pass that changes nothing, to start from.
+# %%
+def same_again(graph):
+    nodes = []
+    for node in graph.nodes:  # inputs first, and operands before whoever reads them
+        nodes.append(Node(node.name, node.op, node.inputs, node.value, node.type, node.origin))
+    return Graph(graph.name, tuple(nodes), graph.outputs)
+
+
+example = parse("""
+graph example(x: f32[4]) -> (y, z) {
+  one = const(1.0) : f32[]
+  a = mul(x, one) : f32[4]
+  b = neg(a) : f32[4]
+  return y = a, z = b
+}""")
+assert same_again(example) == example
+print("outputs, as pairs (public name, value name):", example.outputs)
+for node in example.nodes:  # x is in this list, too
+    print(f"{node.name:3} is a {node.op:5} of {node.inputs}, node.type {node.type},",
+          f"node.value.array {node.value.array}" if node.op == "const" else f"node.value {node.value}")
+# %% [markdown]
+# New is this: an operation that goes away leaves its name behind, in the operands of others. Keep a dict from the name that is gone
+# to the name that stands for it.
 # %% exercise=simplify
 # %%
 check(simplify)
 # %% [markdown]
 # ## 3. Rules as data
 #
-# Four wishes. For each, find the values that kill it before you write the row.
+# Four wishes. For each, find the values that kill it before you write the row. When a row does nothing,
+# `explain(rule, graph, name, flags)` says why, as in the lesson.
 # %% exercise=my_rules
 # %%
 check(my_rules)
 # %% [markdown]
 # ## 4. Refute four passes
 #
-# Each of these is one row of data, and each author had a reason. Find a graph on which the pass changes the program, of at most 6
-# nodes. The graphs below do no harm: change them. Write down first which x will do it.
+# Each of these is one row of data, and each author had a reason (`rewrite` is the package's own `simplify`). Find a graph on which
+# the pass changes the program, of at most 6 nodes. The graphs below do no harm: change them. Write down first which x will do it,
+# and make it a constant, like `const(-0.0)`, `const(nan)` or `const(-inf)`. An input `x: f32[4]` is tried with special values.
 # %%
 import inspect
 from minigraph.teach.exercises.ch04 import divide_by_itself, minus_itself, plus_zero, times_zero

@@ -31,6 +31,9 @@ print("0.0 to the bit:", sum(mg.same_bits(result, np.float32(0.0)) for result in
 # %% [markdown]
 # Three. A compiler that writes 0.0 for `scores * 0.0` changes five results of eight.
 #
+# *To the bit* is what `same_bits(a, b)` says: the same dtype, the same shape, the same bits. -0.0 and 0.0 are two numbers for it; all
+# NaNs count as one.
+#
 # But in chapter 03 we turned `5 * 0` into a constant without a second thought. Was that wrong?
 # %%
 constants = mg.parse("""
@@ -137,13 +140,15 @@ print(simplify(no_bias).graph)
 # Our simplifier has no `if op == "add"` in it. It has a table.
 # %%
 table = {rule.name: rule for rule in RULES}
-for name in ("mul-1-float", "sub-self-int", "sub-self", "div-power-of-two"):
+for name in ("mul-1-float", "sub-self-int", "sub-self", "div-power-of-two", "div-const"):
     rule = table[name]
-    print(f"{rule.pattern} -> {rule.result}   for {' '.join(rule.domain)}   flags: {' '.join(rule.flags) or 'none'}")
+    print(f"{rule.pattern} -> {rule.result}   for {' '.join(rule.domain)}   flags: {' '.join(rule.flags) or 'none'}"
+          + (f"   when: {rule.when}" if rule.when else ""))
 print(len(RULES), "rules, of which", sum(not rule.flags for rule in RULES), "need no flag")
 # %% [markdown]
 # A pattern is written in the language of the graphs. A bare `x` fits any value, and a second `x` only the same one; `c1` fits
-# a constant; a number fits a constant with exactly these bits in every element. The **domain** says for which dtypes.
+# a constant; a number fits a constant with exactly these bits in every element. The **domain** says for which dtypes. **When** names
+# a test for what no pattern can say: where c1 is a power of two, 1 / c1 is exact; other constants need a flag.
 #
 # Data can be printed, counted, tested and extended. And it cannot forget the shape: the engine looks after that for every rule.
 # %%
@@ -186,7 +191,7 @@ print(simplify(whole).graph)
 # ## Flags: permission to be wrong
 #
 # Many programs do not care about the sign of a zero. They may say so. LLVM's language reference gave such permissions
-# names ("fast-math flags"), and the field uses them:
+# names ("fast-math flags"), and the field uses them. A flag promises something about what goes in **and** what comes out:
 #
 # - `nnan`: no operand and no result is a NaN. `ninf`: none is an infinity. `nsz`: the sign of a zero does not matter.
 # - `arcp`: x / c may be x * (1 / c). `reassoc`: operations may be regrouped.
@@ -195,11 +200,13 @@ print(simplify(whole).graph)
 #
 # A rule with flags is used only if **all** of them are allowed. By default none is.
 # %%
-predict("Which flags does mul(x, 0.0) -> 0 need?", None, lambda: table["mul-zero"].flags)
+predict("Which flags does our table name for mul(x, 0.0) -> 0?", None, lambda: table["mul-zero"].flags)
 # %%
-killer_table(rule for rule in RULES if rule.flags)
+flagged = [rule for rule in RULES if rule.flags]
+print(len(flagged), "rules have flags; here are six. killer_table(flagged) shows all.")
+killer_table(table[name] for name in ("add-zero", "mul-zero", "sub-self", "div-self", "div-const", "add-add"))
 # %% [markdown]
-# One row for each flag, with the value that makes it necessary, found by trying. *Left side* is what the program gives, *right side* what
+# One row for each flag, with values that it promises away, found by trying. *Left side* is what the program gives, *right side* what
 # the rule would make of it. Look at `mul(x, 0.0)`: three flags, three killers. A test holds the whole table to this: a rule
 # without flags has no killer, and a flag without a killer is refused.
 # %%
@@ -247,7 +254,8 @@ except mg.RuleLoop as error:
 # %% exhibit=mlir-flags
 # %% [markdown]
 # MLIR drops `x + -0.0`, keeps `x + 0.0`, and drops it too under `nsz`, as you would now. For `x * 0.0` it asks for `nnan` and `nsz`
-# only: inf * 0 *is* NaN, so `nnan` covers it. We name `ninf` as well, because an infinity is what goes in.
+# only. That is enough: inf * 0.0 *is* NaN, and `nnan` promises that no NaN comes out. Our table is more careful than it must be.
+# An infinite x is a killer of its own, so it names `ninf` as well, here and for x - x and x / x. Both are right.
 #
 # ## The scoreboard
 # %%

@@ -16,7 +16,8 @@ import numpy as np
 layer = frozen_layer()
 folded = fold(layer).graph
 simplified = simplify(folded).graph
-print(f"as traced: {len(layer)} nodes; after fold: {len(folded)}; after fold and simplify: {len(simplified)}")
+print(f"as traced: {len(layer)} nodes; after fold: {len(folded)};",
+      f"after fold and simplify: {len(simplified)}")
 # %% [markdown]
 # Two passes have worked hard, and almost no node is gone.
 #
@@ -62,8 +63,10 @@ predict("How many nodes of longer can go?", None, lambda: len(dce(longer).report
 # %%
 def delete_unread(graph):
     """One round: delete what is read by no node and by no caller."""
-    read = {name for node in graph.nodes for name in node.inputs} | {value for public, value in graph.outputs}
-    stays = {node.name for node in graph.nodes if not OPS[node.op].removable}  # such as inputs; more on this below
+    read = {name for node in graph.nodes for name in node.inputs}
+    read |= {value for public, value in graph.outputs}
+    # these stay, read or not, such as inputs; more on this below
+    stays = {node.name for node in graph.nodes if not OPS[node.op].removable}
     kept = tuple(node for node in graph.nodes if node.name in read | stays)
     return mg.Graph(graph.name, kept, graph.outputs)
 
@@ -84,7 +87,8 @@ def dead_chain(length):
 
 
 print("longer:", rounds(longer), "rounds")
-print({length: rounds(dead_chain(length)) for length in (1, 10, 100)}, "rounds for a dead chain of that length")
+print({length: rounds(dead_chain(length)) for length in (1, 10, 100)},
+      "rounds for a dead chain of that length")
 # %% [markdown]
 # It works, and it is slow: a dead chain of 100 nodes takes 100 rounds over the whole graph. The trouble is the direction.
 # This loop asks of each node *may you go?*, and the answer depends on other nodes that have not been judged.
@@ -210,7 +214,8 @@ print(f"minigraph, after dce:        second = {mg.run(dce(draws).graph, seed=0)[
 # of its own `site`, and of nothing else. So a draw that nobody reads may go, and no other draw notices. Whether something
 # can be deleted is decided by how it is *defined*. It is a column of the op table:
 # %%
-print({name: OPS[name].removable for name in ("sin", "const", "random", "print", "assert_finite", "input")})
+names = ("sin", "const", "random", "print", "assert_finite", "input")
+print({name: OPS[name].removable for name in names})
 # %% [markdown]
 # That settles debugging code. The value somebody once looked at dies. The print that somebody left in does not:
 # %%

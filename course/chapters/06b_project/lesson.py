@@ -112,7 +112,8 @@ without = without_zero(swept)
 for value in (1.5, -2.0, 0.0, -0.0, np.inf, np.nan):
     data = np.array([value], np.float32)
     (a,), (b,) = evaluate(swept, x=data), evaluate(without, x=data)
-    print(f"x = {value:4}   {formula(swept)} = {a[0]:5}   {formula(without)} = {b[0]:5}   same bits: {mg.same_bits(a, b)}")
+    results = f"{formula(swept)} = {a[0]:5}   {formula(without)} = {b[0]:5}"
+    print(f"x = {value:4}   {results}   same bits: {mg.same_bits(a, b)}")
 # %% [markdown]
 # One of these values tells them apart. Are there others? Small types can be tried **exhaustively**: a float16 has 65,536 bit
 # patterns, an int8 has 256.
@@ -146,7 +147,8 @@ def compiled(graph):
 
 for number in (np.float32, np.int32):
     before, after = expression(number), compiled(expression(number))
-    print(f"{number.__name__:8} {len(before)} nodes: {formula(before):28} -> {len(after)} nodes: {formula(after)}")
+    print(f"{number.__name__:8} {len(before)} nodes: {formula(before):28}",
+          f"-> {len(after)} nodes: {formula(after)}")
 # %% [markdown]
 # So the task's `7*x` is right for integers, after three passes. For floats the honest answer is `7*x + 0`.
 #
@@ -156,7 +158,8 @@ for number in (np.float32, np.int32):
 # %%
 x = Node("input", [], "x")
 minus = Node("neg", [x], output=True)
-both = network([x, minus, none := Node("const", [], np.int32(0)), Node("add", [minus, none], output=True)])
+none = Node("const", [], np.int32(0))
+both = network([x, minus, none, Node("add", [minus, none], output=True)])
 print("outputs:", formula(both), "  after drop_plus_zero:", formula(drop_plus_zero(both)))
 # %% [markdown]
 # It kept the addition, because a flag on one node cannot stand for two outputs. In our IR outputs are a table, public name to
@@ -175,12 +178,16 @@ from minigraph.teach.charts import bars
 def microseconds(graphs, x, number):
     """The best of 15 tries for each, in turn, so that a slow moment of the machine hits all of them."""
     runs = {name: project.prepare(graph) for name, graph in graphs.items()}
-    tries = [{name: timeit(lambda: run(x=x), number=number) for name, run in runs.items()} for _ in range(15)]
+    tries = [{name: timeit(lambda: run(x=x), number=number) for name, run in runs.items()}
+             for _ in range(15)]
     return {name: float(f"{min(one[name] for one in tries) / number * 1e6:.3g}") for name in runs}
 
 
-variants = {"as written": expression(np.int32), "folded, swept": dead_code_elimination(constant_folding(expression(np.int32))),
-            "and + 0 dropped": compiled(expression(np.int32))}
+variants = {
+    "as written": expression(np.int32),
+    "folded, swept": dead_code_elimination(constant_folding(expression(np.int32))),
+    "and + 0 dropped": compiled(expression(np.int32)),
+}
 random_data = np.random.default_rng(0).integers(-1000, 1000, 1_000_000).astype(np.int32)
 assert all(mg.same_bits(evaluate(one, x=random_data)[0], 7 * random_data) for one in variants.values())
 predict("How many times faster is the folded graph on 10 numbers, and on a million?", None)
@@ -203,7 +210,11 @@ bars("one run on 1,000,000 integers, measured here", long_run, "µs")
 # %%
 from minigraph.teach.examples import expression as in_our_ir
 
-results = {"f32": mg.optimize(in_our_ir("f32")), "i32": mg.optimize(in_our_ir("i32")), "f32, nsz": mg.optimize(in_our_ir("f32"), fast=("nsz",))}
+results = {
+    "f32": mg.optimize(in_our_ir("f32")),
+    "i32": mg.optimize(in_our_ir("i32")),
+    "f32, nsz": mg.optimize(in_our_ir("f32"), fast=("nsz",)),
+}
 for name, result in results.items():
     print(f"{name}: {len(result.graph)} nodes")
 print(results["f32, nsz"].graph)
@@ -221,12 +232,19 @@ print(results["f32, nsz"].graph)
 # %%
 from minigraph.command.tables import table
 
-stages = {"as written": lambda graph: graph, "+ constant_folding": constant_folding, "+ dead_code_elimination": dead_code_elimination,
-          "+ drop_plus_zero": drop_plus_zero, "+ dead_code_elimination again": dead_code_elimination}
+stages = {
+    "as written": lambda graph: graph,
+    "+ constant_folding": constant_folding,
+    "+ dead_code_elimination": dead_code_elimination,
+    "+ drop_plus_zero": drop_plus_zero,
+    "+ DCE again": dead_code_elimination,
+}
 floats, integers, rows = expression(np.float32), expression(np.int32), []
 for name, stage in stages.items():
     floats, integers = stage(floats), stage(integers)
-    rows.append({"pass": name, "f32 nodes": len(floats), "i32 nodes": len(integers), "f32": formula(floats), "i32": formula(integers)})
+    rows.append({"pass": name,
+                 "f32 nodes": len(floats), "i32 nodes": len(integers),
+                 "f32": formula(floats), "i32": formula(integers)})
 print(table(rows), end="")
 # %% recall
 # Q: Why can dead-code elimination alone not remove the `+ 0`?

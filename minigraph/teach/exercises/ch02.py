@@ -15,18 +15,21 @@ from ..standins import Proxy, expression_of, with_operators
 
 
 def record(builder, op, a, b):
-    """Write ``op(a, b)`` into the builder, in the dtype that NumPy would compute it in. Returns the new value's name.
+    """Write ``op(a, b)`` into the builder, in the dtype that NumPy would compute it in.
+    Returns the new value's name.
 
-    ``a`` and ``b`` are each the name of a value in the builder (a str) or a Python number (int, float or bool).
-    NumPy itself tells the dtype: ``np.result_type(np.dtype("int32"), 1.0)`` takes dtypes and Python numbers. Only a
-    division of integers is computed in f64. ``DTYPES["i32"]`` is NumPy's int32, and ``SHORT`` maps it back to "i32".
+    ``a`` and ``b`` are each the name of a value in the builder (a str) or a Python number (int, float
+    or bool). NumPy itself tells the dtype: ``np.result_type(np.dtype("int32"), 1.0)`` takes dtypes and
+    Python numbers. Only a division of integers is computed in f64. ``DTYPES["i32"]`` is NumPy's int32,
+    and ``SHORT`` maps it back to "i32".
 
-    A value of another dtype gets a cast, ``builder.emit("cast", name, dtype="f64")``; one that has the dtype already
-    gets none. A number becomes a constant of that dtype, ``builder.const(1.0, "f64")``, which refuses what does not fit.
-    ``builder.type(name).dtype`` is the dtype of a value, like "i32". Then ``builder.emit(op, ...)``.
+    A value of another dtype gets a cast, ``builder.emit("cast", name, dtype="f64")``; one that has the
+    dtype already gets none. A number becomes a constant of that dtype, ``builder.const(1.0, "f64")``,
+    which refuses what does not fit. ``builder.type(name).dtype`` is the dtype of a value, like "i32".
+    Then ``builder.emit(op, ...)``.
 
-    With ``n: i32[3]``, ``record(builder, "add", "n", 1.0)`` writes three nodes: a cast, a constant, an add, all f64.
-    About 12 lines.
+    With ``n: i32[3]``, ``record(builder, "add", "n", 1.0)`` writes three nodes: a cast, a constant, an
+    add, all f64. About 12 lines.
     """
     ### BEGIN SOLUTION
     kinds = [DTYPES[builder.type(value).dtype] if isinstance(value, str) else value for value in (a, b)]
@@ -204,12 +207,13 @@ def judge_record(function):
 def binary(op, record):
     """The two methods behind one operator, as a pair: ``__sub__, __rsub__ = binary("sub", record)``.
 
-    Both are functions of ``self`` and ``other``. ``self`` is a stand-in: ``self.builder`` is the builder that it writes
-    to and ``self.name`` its value's name. ``other`` is a stand-in, too, or a Python number. Both return a new stand-in:
-    ``type(self)(self.builder, name)``. ``record(builder, op, a, b)`` is exercise 1; it takes names and numbers.
+    Both are functions of ``self`` and ``other``. ``self`` is a stand-in: ``self.builder`` is the
+    builder that it writes to and ``self.name`` its value's name. ``other`` is a stand-in, too, or a
+    Python number. Both return a new stand-in: ``type(self)(self.builder, name)``.
+    ``record(builder, op, a, b)`` is exercise 1; it takes names and numbers.
 
-    Python calls the first one for ``x - 2``, as ``x.__sub__(2)``. For ``2 - x`` it calls the second one, the reflected
-    one, as ``x.__rsub__(2)``: there ``self`` is the *right* operand. About 7 lines.
+    Python calls the first one for ``x - 2``, as ``x.__sub__(2)``. For ``2 - x`` it calls the second
+    one, the reflected one, as ``x.__rsub__(2)``: there ``self`` is the *right* operand. About 7 lines.
     """
     ### BEGIN SOLUTION
     def operand(value):
@@ -357,14 +361,16 @@ def judge_binary(function):
 def trace_with(f, types, stand_in):
     """Run ``f`` once on stand-ins, and return what it did as a Graph.
 
-    ``types`` maps each parameter of f to the text of a type, ``{"x": "f32[4]", "n": "i32[4]"}``: the graph's inputs, in
-    this order. ``stand_in(builder, name)`` makes the stand-in for a value, and its ``.name`` is that value's name.
-    Call f with keywords, ``f(**inputs)``. ``builder.input(name, type)`` returns the input's name.
+    ``types`` maps each parameter of f to the text of a type, ``{"x": "f32[4]", "n": "i32[4]"}``: the
+    graph's inputs, in this order. ``stand_in(builder, name)`` makes the stand-in for a value, and its
+    ``.name`` is that value's name. Call f with keywords, ``f(**inputs)``. ``builder.input(name, type)``
+    returns the input's name.
 
-    f returns one result, or a tuple of results. The one result is the output ``"out"``; those of a tuple are
-    ``"out.0"``, ``"out.1"`` and so on, also where the tuple has one item. A result is a stand-in or a Python number, and
-    a number becomes a constant, ``builder.const(np.asarray(number))``. ``builder.build({"out": name})`` makes the graph
-    from a dict of public names and values' names. About 12 lines.
+    f returns one result, or a tuple of results. The one result is the output ``"out"``; those of a
+    tuple are ``"out.0"``, ``"out.1"`` and so on, also where the tuple has one item. A result is a
+    stand-in or a Python number, and a number becomes a constant, ``builder.const(np.asarray(number))``.
+    ``builder.build({"out": name})`` makes the graph from a dict of public names and values' names.
+    About 12 lines.
     """
     ### BEGIN SOLUTION
     builder = Builder("traced")
@@ -529,16 +535,18 @@ def judge_trace(function):
 def both_ways(f, builder, inputs):
     """Record every path through ``f``, and join them with ``where``. Returns the name of the result.
 
-    ``inputs`` maps f's parameters to stand-ins, and ``f(**inputs)`` returns a stand-in, of the same type on every path.
+    ``inputs`` maps f's parameters to stand-ins, and ``f(**inputs)`` returns a stand-in, of the same
+    type on every path.
 
-    Where Python needs to know whether a stand-in is true, the stand-in asks ``builder.decide(stand_in)``. Put a function
-    there: ``builder.decide = decide``. It answers True or False, and may note ``stand_in.name``, the condition's value.
-    So run f again and again, each time with other answers, until every path has been taken. Each run asks anew, in the
-    same order as long as the answers are the same. ``builder.emit("where", condition, a, b)`` takes names and gives
-    ``a`` where the condition is true. It does no harm to record a thing twice.
+    Where Python needs to know whether a stand-in is true, the stand-in asks
+    ``builder.decide(stand_in)``. Put a function there: ``builder.decide = decide``. It answers True or
+    False, and may note ``stand_in.name``, the condition's value. So run f again and again, each time
+    with other answers, until every path has been taken. Each run asks anew, in the same order as long
+    as the answers are the same. ``builder.emit("where", condition, a, b)`` takes names and gives ``a``
+    where the condition is true. It does no harm to record a thing twice.
 
-    For ``x if s > 0 else x * 2`` two runs are enough. A condition may come after another one, on one path and not on
-    the other: ``x if s > 0 else (y if t > 0 else x)`` takes three. About 13 lines.
+    For ``x if s > 0 else x * 2`` two runs are enough. A condition may come after another one, on one
+    path and not on the other: ``x if s > 0 else (y if t > 0 else x)`` takes three. About 13 lines.
     """
     ### BEGIN SOLUTION
     def explore(answers):

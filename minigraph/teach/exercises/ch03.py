@@ -49,8 +49,9 @@ def computed(graph: Graph) -> int:
 def evaluate(node, arrays):
     """The value of one operation on these arrays, as a Const of the node's own dtype.
 
-    ``node`` is a Node, ``arrays`` a list of NumPy arrays, one an operand. The op table knows what each operation
-    means: ``OPS[node.op].numpy(*arrays, **attributes)``. ``dict(node.value or ())`` gives the attributes.
+    ``node`` is a Node, ``arrays`` a list of NumPy arrays, one an operand. The op table knows what each
+    operation means: ``OPS[node.op].numpy(*arrays, **attributes)``.
+    ``dict(node.value or ())`` gives the attributes.
     """
     ### BEGIN SOLUTION
     attributes = dict(node.value or ())
@@ -140,11 +141,12 @@ def evaluate_cases():
 def fold(graph):
     """Replace every operation whose operands are all constants by a constant. Graph -> Graph.
 
-    Leave alone what OPS[node.op].foldable does not allow, and what NumPy refuses to compute: it raises ValueError
-    (an integer to a negative power) or IndexError (a take beyond the end). A folded node keeps its name. Constants
-    that nobody reads any more may stay: removing them is chapter 05's job.
+    Leave alone what OPS[node.op].foldable does not allow, and what NumPy refuses to compute: it raises
+    ValueError (an integer to a negative power) or IndexError (a take beyond the end). A folded node
+    keeps its name. Constants that nobody reads any more may stay: removing them is chapter 05's job.
 
-    a = const(2.0), b = const(3.0), c = add(a, b)  becomes  a = const(2.0), b = const(3.0), c = const(5.0)
+    a = const(2.0), b = const(3.0), c = add(a, b)  becomes
+    a = const(2.0), b = const(3.0), c = const(5.0)
     """
     ### BEGIN SOLUTION
     constants = {}
@@ -321,10 +323,11 @@ def fold_without_guard(graph):
 
 
 def fold_small(graph):
-    """Fold as before, but only where the result is at most 1024 bytes larger than the operands together.
+    """Fold as before, but only where the result is at most 1024 bytes larger
+    than the operands together.
 
-    An operand that is read twice counts twice. ``node.type.nbytes`` is the size of a result, known before anything is
-    computed; ``len(const.data)`` is that of a constant. Without the bound
+    An operand that is read twice counts twice. ``node.type.nbytes`` is the size of a result, known
+    before anything is computed; ``len(const.data)`` is that of a constant. Without the bound
     broadcast_to(0.0, [65536, 65536]) would turn 4 bytes into 16 GiB, in your compiler's memory.
     """
     ### BEGIN SOLUTION
@@ -338,7 +341,8 @@ def fold_small(graph):
             growth = node.type.nbytes - sum(len(operand.data) for operand in operands)
             if growth <= 1024:
                 arrays = [operand.array for operand in operands]
-                value = Const.of(np.asarray(OPS[node.op].numpy(*arrays, **dict(node.value or ()))), node.type.dtype)
+                result = OPS[node.op].numpy(*arrays, **dict(node.value or ()))
+                value = Const.of(np.asarray(result), node.type.dtype)
                 constants[node.name] = value
                 node = Node(node.name, "const", (), value, node.type, node.origin)
         nodes.append(node)

@@ -71,7 +71,8 @@ def roots(graph):
     """The names of the values that are needed by themselves, as a set, before anything is walked.
 
     These are the values behind the outputs, and every effect: a node that is not an input and that
-    ``OPS[node.op].removable`` does not allow to go. ``graph.outputs`` holds pairs (public name, value name).
+    ``OPS[node.op].removable`` does not allow to go. ``graph.outputs`` holds pairs
+    (public name, value name).
 
     For d = sin(x), p = print(x), e = exp(x) and ``return result = d`` the answer is {"d", "p"}.
     """
@@ -158,11 +159,13 @@ def in_order(names) -> str:
 def dce(graph):
     """Delete every node that no output and no effect needs. Graph -> Graph.
 
-    Needed is what an output gives, every effect (``OPS[node.op].removable`` is False for it), and whatever a
-    needed node reads. Inputs stay, needed or not: they are the graph's signature. The nodes that stay keep
-    their names, their order and their operands. Do not recurse: graphs may be thousands of nodes deep.
+    Needed is what an output gives, every effect (``OPS[node.op].removable`` is False for it), and
+    whatever a needed node reads. Inputs stay, needed or not: they are the graph's signature. The nodes
+    that stay keep their names, their order and their operands. Do not recurse: graphs may be thousands
+    of nodes deep.
 
-    From a = neg(x), b = exp(a), y = sin(x) and ``return y`` the nodes a and b go: only the dead b reads a.
+    From a = neg(x), b = exp(a), y = sin(x) and ``return y`` the nodes a and b go:
+    only the dead b reads a.
     """
     ### BEGIN SOLUTION
     live = {value for public, value in graph.outputs}
@@ -350,12 +353,13 @@ def dce_nothing(graph):
 
 
 def strip_effects(graph, names):
-    """The graph without the effects that ``names`` lists, such as ("print",). Everything else stays as it is.
+    """The graph without the effects that ``names`` lists, such as ("print",).
+    Everything else stays as it is.
 
-    Only effects can be stripped: listing "neg" or "random" changes nothing. An effect reads its values, of which
-    there are ``int(OPS[node.op].arity[0])``, and after them the token of the effect before it, if there is one.
-    So where an effect goes, the next one that stays takes the token of the last one that stayed, or none.
-    What the stripped effects read may be dead now; leave that to dce.
+    Only effects can be stripped: listing "neg" or "random" changes nothing. An effect reads its values,
+    of which there are ``int(OPS[node.op].arity[0])``, and after them the token of the effect before it,
+    if there is one. So where an effect goes, the next one that stays takes the token of the last one
+    that stayed, or none. What the stripped effects read may be dead now; leave that to dce.
 
     With p = print(a), q = assert_finite(b, p) and names ("print",) there remains q = assert_finite(b).
     """

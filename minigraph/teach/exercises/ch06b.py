@@ -65,13 +65,15 @@ def sweep(graph: Graph) -> Graph:
 
 
 def constant_folding(graph):
-    """Compute every operation whose inputs are all constants. Takes a networkx.MultiDiGraph and returns a new one.
+    """Compute every operation whose inputs are all constants.
+    Takes a networkx.MultiDiGraph and returns a new one.
 
-    The graph's nodes are ``project.Node(op, inputs, value, output)``; ``nx.topological_sort(graph)`` gives them with operands
-    first (the graph itself may list them in any order). Leave the given graph and its nodes as they are: make new Nodes,
-    whose inputs are new Nodes, and return ``project.network(nodes)``, which adds the edges. A folded node becomes a "const"
-    without inputs; its value is what ``project.MEANING[op](*values)`` gives, and its output flag stays. Nodes that nobody
-    reads any more may stay.
+    The graph's nodes are ``project.Node(op, inputs, value, output)``; ``nx.topological_sort(graph)``
+    gives them with operands first (the graph itself may list them in any order). Leave the given graph
+    and its nodes as they are: make new Nodes, whose inputs are new Nodes, and return
+    ``project.network(nodes)``, which adds the edges. A folded node becomes a "const" without inputs;
+    its value is what ``project.MEANING[op](*values)`` gives, and its output flag stays. Nodes that
+    nobody reads any more may stay.
     Example: after 3.0 + 4.0 is folded, the graph has a const 7.0 in the place of the add.
     """
     ### BEGIN SOLUTION
@@ -202,12 +204,13 @@ def folding_digraph(graph):
 
 
 def dead_code_elimination(graph):
-    """Keep the outputs, all that they read, directly or through others, and the inputs. Returns a new MultiDiGraph.
+    """Keep the outputs, all that they read, directly or through others, and the inputs.
+    Returns a new MultiDiGraph.
 
-    An output is a node with ``node.output`` set; there may be several. Nodes with op "input" stay even if unused: they
-    are what the caller passes in. Nothing else is kept, and no node is changed. Of networkx you may want
-    ``nx.ancestors(graph, node)``: all nodes from which edges lead to ``node``. Example: of a = x * 2, b = sin(a), with a as
-    the only output, b goes.
+    An output is a node with ``node.output`` set; there may be several. Nodes with op "input" stay even
+    if unused: they are what the caller passes in. Nothing else is kept, and no node is changed. Of
+    networkx you may want ``nx.ancestors(graph, node)``: all nodes from which edges lead to ``node``.
+    Example: of a = x * 2, b = sin(a), with a as the only output, b goes.
     """
     ### BEGIN SOLUTION
     live = set()
@@ -307,13 +310,14 @@ def dead_nothing(graph):
 
 
 def drop_plus_zero(graph):
-    """Replace every addition of a zero by its other operand, where that keeps every bit. Returns a new MultiDiGraph.
+    """Replace every addition of a zero by its other operand, where that keeps every bit.
+    Returns a new MultiDiGraph.
 
-    The zero is a "const" node on either side of an "add", with a value that is a NumPy number. Dropping it is exact for an
-    integer 0 and for -0.0, and not for 0.0 (``np.signbit(value)`` is True for -0.0). If the add was an output, the other
-    operand becomes one; but if that is an output already, the add must stay, because one flag cannot stand for two
-    outputs. Make new Nodes, as in ``constant_folding``; the zeros themselves may stay. Example: in integers
-    (7 * x) + 0 becomes 7 * x.
+    The zero is a "const" node on either side of an "add", with a value that is a NumPy number. Dropping
+    it is exact for an integer 0 and for -0.0, and not for 0.0 (``np.signbit(value)`` is True for -0.0).
+    If the add was an output, the other operand becomes one; but if that is an output already, the add
+    must stay, because one flag cannot stand for two outputs. Make new Nodes, as in
+    ``constant_folding``; the zeros themselves may stay. Example: in integers (7 * x) + 0 becomes 7 * x.
     """
     ### BEGIN SOLUTION
     new = {}  # node of the given graph -> node of the new one
