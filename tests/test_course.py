@@ -101,6 +101,11 @@ def test_an_exercise_is_whole(exercise):
     assert 3 <= exercise.lines <= 25, exercise.lines
 
 
+def test_a_function_that_does_all_the_work_is_not_a_solution():
+    report = api.check(in_a_notebook("def interpret(graph, inputs):\n    return run(graph, inputs)\n", "interpret"))
+    assert report.outcome == "wrong" and "run does all the work" in report.headline
+
+
 @pytest.mark.parametrize("exercise", ALL)
 def test_no_line_of_a_solution_is_in_its_stub(exercise):
     source = source_of(exercise.solution)

@@ -282,6 +282,11 @@ def test_explain_says_why_a_rule_did_not_fire(rule, value, fast, sentence):
     assert explain(rules[rule], mg.parse(EXPLAIN), value, fast) == sentence
 
 
+def test_explain_says_where_a_result_does_not_fit():
+    graph = mg.parse("graph g(x: f32[2]) -> (y) {\n y = eq(x, x)\n return y\n}")
+    assert explain(Rule("eq-one", "eq(x, x)", "1"), graph, "y") == "eq-one: '1' cannot stand for a value of type bool[2]"
+
+
 def test_explain_knows_its_names():
     with pytest.raises(GraphError, match="no value is named 'q'"):
         explain(RULES[0], mg.parse(EXPLAIN), "q")

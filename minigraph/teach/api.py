@@ -22,7 +22,7 @@ from .exercises import BAKED, BREAKS, CHAPTERS, EXERCISES, REFUTATIONS
 from .invariants import RULES, broken_rules
 from .judge import Failure, equal, error_of, graph_size, judge_one, show_array
 from .limits import TookTooLong, time_limit
-from .mine import load_mine, save_mine
+from .mine import load_mine, names_read, save_mine
 from .report import Report, pictures_of
 
 SECONDS = 2  # that a function to refute may take
@@ -48,6 +48,10 @@ def find(function) -> Exercise:
 def check(function: Callable) -> Report:
     """Judge a solution. Not attempted, wrong (with the smallest case that shows it), or right."""
     exercise = find(function)
+    code = getattr(function, "__code__", None)
+    for name in exercise.without:
+        if code and name in names_read(code):
+            return Report(exercise.name, "wrong", f"{name} does all the work here: write it yourself.")
     verdict = exercise.judge(exercise.adapt(function))
     failure = verdict.failure
     if failure is not None and failure.kind == "not-attempted":
@@ -153,7 +157,7 @@ def refute(wrong: Callable, graph: Graph | str, most: int = 6) -> Report:
                       (said(REFUTATIONS[name].hint, graph, got),), None, pictures)
     state.update("refuted", name, True)
     return Report(name, "right", f"You refuted it with {graph_size(graph)} nodes. {failure.sentence.replace('Your function', 'The pass')}",
-                  (said(REFUTATIONS[name].lesson, graph),), failure, pictures_of(failure, "the wrong pass"))
+                  (said(REFUTATIONS[name].lesson, graph),), failure, pictures_of(failure, "the wrong pass", "your graph"))
 
 
 def refute_trace(function: Callable, **inputs) -> Report:

@@ -45,6 +45,7 @@ class Exercise:
     alternatives: tuple[Callable, ...] = ()  # other right solutions, at least two
     probes: tuple[tuple, ...] = ()  # calls that tell the mistakes apart, each the arguments of one
     adapt: Callable[[Callable], Callable] = lambda function: function
+    without: tuple[str, ...] = ()  # names that would do all the work: a solution may not use them
     praise: str = ""  # after success: what to look at
     is_pass: bool = False  # Graph -> Graph: may run in later chapters
     stretch: bool = False

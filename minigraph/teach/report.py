@@ -65,11 +65,12 @@ def picture(graph: Graph, failure: Failure | None) -> str:
     return drawn if is_right(graph) else drawn + text
 
 
-def pictures_of(failure: Failure, whose: str = "your function") -> tuple[tuple[str, Graph], ...]:
+def pictures_of(failure: Failure, whose: str = "your function",
+                given: str = "the smallest graph that shows it") -> tuple[tuple[str, Graph], ...]:
     """The counterexample, and what the function made of it."""
     found = []
     if isinstance(failure.graph, Graph):
-        found.append(("the smallest graph that shows it" if isinstance(failure.got, Graph) else "the graph", failure.graph))
+        found.append((given if isinstance(failure.got, Graph) else "the graph", failure.graph))
     if isinstance(failure.got, Graph) and failure.got != failure.graph:
         found.append((f"after {whose}", failure.got))
     return tuple(found)

@@ -59,8 +59,8 @@ try:
 except mg.GraphError as error:
     print(error)
 # %% [markdown]
-# `verify` is the **verifier**. What it checks are **invariants**: rules that hold before and after every pass of the
-# compiler. This one pays at once. In a list that is always in order, nobody has to search for an order: every pass of
+# `verify` is the **verifier**. A **pass** is a function that takes a graph and gives a better one. What the verifier checks are
+# **invariants**: rules that hold before and after every pass. This one pays at once. In a list that is always in order, nobody has to search for an order: every pass of
 # this course is one `for` loop.
 #
 # ## Three faces of one thing
@@ -189,7 +189,7 @@ lie = mg.Graph("lie", (x, w, replace(scores, type=x.type)), product.outputs)
 print(*mg.problems(lie))
 # %% [markdown]
 # The verifier calls `infer` again for every node. The sentence says the rule, the node, and the line of the model. Without
-# it you would meet a strange number, three passes later, in a kernel.
+# it you would meet a strange number, three passes later, in the middle of a run.
 #
 # ## Equal means: the same bits
 #
@@ -221,7 +221,8 @@ mg.draw(talk)
 # %% [markdown]
 # Find the arrow marked *then*. The print gives a **token**, a value without data, and the next effect takes it as its
 # last operand. The order has become an edge like any other, so whatever respects operands respects the order of effects.
-# A token has a type, too, but it cannot be an output:
+# As data: `Node("second", "print", ("y", "first"), make_attrs(OPS["print"], {}), Type("token"))`; the token comes last, and the
+# attributes are made by `make_attrs`. A token has a type, too, but it cannot be an output:
 # %%
 print(talk["first"].type == mg.Type("token"), "printed as", talk["first"].type, "\n")
 print(*mg.problems(mg.Graph("wrong", talk.nodes, (("out", "first"),))))

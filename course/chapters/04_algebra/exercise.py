@@ -58,7 +58,8 @@ check(my_rules)
 #
 # Each of these is one row of data, and each author had a reason (`rewrite` is the package's own `simplify`). Find a graph on which
 # the pass changes the program, of at most 6 nodes. The graphs below do no harm: change them. Write down first which x will do it,
-# and make it a constant, like `const(-0.0)`, `const(nan)` or `const(-inf)`. An input `x: f32[4]` is tried with special values.
+# and make it a constant: the IR writes special numbers `const(-0.0)`, `const(inf)`, `const(nan)`. (An input `x: f32[4]` is tried with
+# several of them.)
 # %%
 import inspect
 from minigraph.teach.exercises.ch04 import divide_by_itself, minus_itself, plus_zero, times_zero

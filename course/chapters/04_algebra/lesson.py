@@ -148,7 +148,7 @@ print(len(RULES), "rules, of which", sum(not rule.flags for rule in RULES), "nee
 # %% [markdown]
 # A pattern is written in the language of the graphs. A bare `x` fits any value, and a second `x` only the same one; `c1` fits
 # a constant; a number fits a constant with exactly these bits in every element. The **domain** says for which dtypes. **When** names
-# a test for what no pattern can say: where c1 is a power of two, 1 / c1 is exact; other constants need a flag.
+# a test for what no pattern can say: where c1 is a power of two, 1 / c1 is exact; for other constants the same row needs a flag.
 #
 # Data can be printed, counted, tested and extended. And it cannot forget the shape: the engine looks after that for every rule.
 # %%
@@ -162,7 +162,7 @@ print(simplify(wide).graph)
 # %% [markdown]
 # The result has two rows, so `scores`, which has one, cannot stand for it. A replacement has the dtype and shape of what it replaces.
 #
-# When a rule of yours does nothing, ask why. There are four kinds of answer.
+# When a rule of yours does nothing, ask why. Here are four kinds of answer.
 # %%
 from minigraph.passes.simplify import explain
 
@@ -206,7 +206,7 @@ flagged = [rule for rule in RULES if rule.flags]
 print(len(flagged), "rules have flags; here are six. killer_table(flagged) shows all.")
 killer_table(table[name] for name in ("add-zero", "mul-zero", "sub-self", "div-self", "div-const", "add-add"))
 # %% [markdown]
-# One row for each flag, with values that it promises away, found by trying. *Left side* is what the program gives, *right side* what
+# One row for each flag, with a killer that it excuses, found by trying. *Left side* is what the program gives, *right side* what
 # the rule would make of it. Look at `mul(x, 0.0)`: three flags, three killers. A test holds the whole table to this: a rule
 # without flags has no killer, and a flag without a killer is refused.
 # %%

@@ -907,6 +907,7 @@ EXERCISES = (
          Mistake(users_of_first_operand, "wrong-value", "A value may also be the second operand, or the third.")),
         (users_of_in_one_line, users_of_by_counting, users_of_by_the_package),
         probes=tuple(users_cases()),
+        without=("users",),
         praise="You walked over everything to find the readers of one value. That is the price of a node that stores"
                " only what it reads.",
     ),
@@ -953,6 +954,7 @@ EXERCISES = (
                  " none.")),
         (first_problem_rule_by_rule, first_problem_backwards),
         probes=tuple(verifier_cases()),
+        without=("verify", "problems"),
         praise="One walk and one dict. Whoever writes a pass after you gets a sentence instead of a wrong number three"
                " passes later.",
     ),
@@ -992,6 +994,7 @@ EXERCISES = (
         (interpret_from_a_copy, interpret_by_the_package),
         probes=tuple(interpret_cases()),
         adapt=watched,
+        without=("run", "compile"),
         praise="Ten lines, and they run any graph without random draws. Each pass will be tested like this: same inputs,"
                " same bits.",
     ),

@@ -37,7 +37,7 @@ def is_identity(op, const):
         is_identity("mul", Const.of([1.0, 1.0], "f32"))   # True
         is_identity("mul", Const.of([1.0, 2.0], "f32"))   # False: an x beside the 2.0 is doubled
 
-    "div" comes with floats only: the IR has no division of integers, the verifier refuses it.
+    "div" comes with floats only: the verifier refuses a div of integers, because 7 / 2 is no integer.
 
     0.0 == -0.0 is True in Python; ``same_bits(a, b)`` tells the two zeros apart. It compares dtype and shape too: the
     float64 -0.0, which Python's -0.0 is, does not have the same bits as a float32 -0.0. About 3 lines.
@@ -168,7 +168,8 @@ def simplify(graph):
     x must have the type of what it replaces: x : f32[4] plus a constant f32[2,4] is f32[2,4], so that stays.
     ``node.type`` is the type of a value. Nodes never change: make a new Node(name, op, inputs, value, type, origin);
     ``origin``, the source lines, is free: nobody checks it, and ``node.origin`` will do. The result is a
-    Graph(graph.name, tuple(nodes), outputs), and outputs are pairs (public name, name of a value). Constants that nobody reads any more may stay (chapter 05).
+    Graph(graph.name, tuple(nodes), outputs), and outputs are pairs (public name, name of a value).
+    Constants that nobody reads any more may stay (chapter 05).
 
         a = mul(x, one)                        b = neg(x)
         b = neg(a)              becomes        return y = x

@@ -13,6 +13,7 @@ from ...passes import cse as package_cse
 from ...passes import dce, fold, simplify
 from ...text import parse
 from ...types import Const, splat
+from ...verify import problems
 from ..exercise import Exercise, Mistake, Refutation
 from ..graphs import Space
 from ..judge import judge_calls, judge_pass
@@ -118,7 +119,7 @@ def merge_by(key: Callable[[Node], Hashable]) -> Callable[[Graph], Graph]:
             try:
                 there = first.setdefault(found, node.name) if found is not None else node.name
             except TypeError:
-                raise TypeError(f"a dict cannot look up {type(found).__name__} keys: make the key of tuples") from None
+                raise TypeError(f"a dict cannot look up this key: {unhashable(found)}") from None
             if there == node.name:
                 nodes.append(node)
             else:
@@ -127,6 +128,22 @@ def merge_by(key: Callable[[Node], Hashable]) -> Callable[[Graph], Graph]:
         return Graph(graph.name, tuple(nodes), outputs)
 
     return merged
+
+
+def unhashable(key) -> str:
+    """What in a key no dict can look up."""
+    if isinstance(key, tuple):
+        inside = next((part for part in key if not is_hashable(part)), key)
+        return unhashable(inside) if isinstance(inside, tuple) else f"it holds a {type(inside).__name__}"
+    return f"it is a {type(key).__name__}"
+
+
+def is_hashable(value) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 def right_key(node):
@@ -155,6 +172,12 @@ def key_attributes(node):
     """Forgets the attributes."""
     key = right_key(node)
     return key and (*key[:2], node.value if node.op == "const" else None)
+
+
+def key_without_value(node):
+    """Forgets attributes and constants alike."""
+    key = right_key(node)
+    return key and key[:2]
 
 
 def key_numbers(node):
@@ -219,6 +242,16 @@ def key_no_constants(node):
 def key_list(node):
     key = right_key(node)
     return key and list(key)
+
+
+def key_sorted_list(node):
+    if OPS[node.op].mergeable:
+        return node.op, sorted(node.inputs) if OPS[node.op].commutative else node.inputs, node.value
+
+
+def key_lists_inside(node):
+    key = right_key(node)
+    return key and (key[0], list(key[1]), key[2])
 
 
 # ---- the pass -------------------------------------------------------------------------------------------------------
@@ -311,6 +344,14 @@ def cse_inputs_too(graph):
     return cse_variant(graph, key=key_never_none)
 
 
+def cse_none_is_a_key(graph):
+    return cse_variant(graph, key=lambda node: right_key(node) or "none")
+
+
+def cse_without_value(graph):
+    return cse_variant(graph, key=key_without_value)
+
+
 def cse_attributes(graph):
     return cse_variant(graph, key=key_attributes)
 
@@ -338,9 +379,9 @@ def cse_renamed(graph):
 def run_to_fixpoint(passes, graph):
     """Run ``passes`` in order, round after round, until a round changes nothing. Returns the tuple (graph, rounds).
 
-    ``passes`` are functions Graph -> Graph. A round has changed nothing when the graph after it equals (==) the
-    graph before it; that last round counts, too. Some passes never come to rest: after 10 rounds stop all the same.
-    Example: on a graph where there is nothing to do, it returns (graph, 1).
+    ``passes`` are functions Graph -> Graph. A round has changed nothing when the graph at its end equals (==) the graph
+    at its start, so also when one pass undid what another did. This last round counts, too. Some passes never come to
+    rest: after 10 rounds stop all the same. Example: on a graph where there is nothing to do, it returns (graph, 1).
     """
     ### BEGIN SOLUTION
     for rounds in range(1, 11):
@@ -406,6 +447,45 @@ def fixpoint_no_limit(passes, graph):
             graph = one(graph)
         if graph == before:
             return graph, rounds
+
+
+def fixpoint_limit(passes, graph, most, same):
+    """The solution with another limit or another comparison: ``same(graph, start of the round, start of all)``."""
+    start = graph
+    for rounds in range(1, most + 1):
+        before = graph
+        for one in passes:
+            graph = one(graph)
+        if same(graph, before, start):
+            break
+    return graph, rounds
+
+
+def fixpoint_eleven(passes, graph):
+    return fixpoint_limit(passes, graph, 11, lambda graph, before, start: graph == before)
+
+
+def fixpoint_nine(passes, graph):
+    return fixpoint_limit(passes, graph, 9, lambda graph, before, start: graph == before)
+
+
+def fixpoint_identity(passes, graph):
+    return fixpoint_limit(passes, graph, 10, lambda graph, before, start: graph is before)
+
+
+def fixpoint_initial(passes, graph):
+    return fixpoint_limit(passes, graph, 10, lambda graph, before, start: graph == start)
+
+
+def fixpoint_any_pass(passes, graph):
+    for rounds in range(1, 11):
+        changed = False
+        for one in passes:
+            before, graph = graph, one(graph)
+            changed |= graph != before
+        if not changed:
+            break
+    return graph, rounds
 
 
 def fixpoint_short_count(passes, graph):
@@ -486,21 +566,47 @@ def fixpoint_cases():
     halves = parse("graph halves(x: f32[4]) -> (y) {\n h = const(2.0)\n y = div(x, h)\n return y\n}")
     twice = parse("graph squares(x: f32[4], z: f32[4]) -> (y) {\n y = mul(x, z)\n return y\n}")
     relay = parse(RELAY)
-    yield (), still
     yield (copied,), still
     yield (folded, cleaned), still
     yield (cleaned, simplified), halves
     yield (swapped,), twice
     yield (folded, swapped), twice
     yield (swapped, folded), twice
+    yield (swapped, swapped), twice  # each round undoes itself
     yield (folded, simplified, merged, cleaned), TWICE
     for order in ((folded, simplified, merged, cleaned), (cleaned, merged, simplified, folded),
                   (merged, simplified, cleaned, folded), (simplified, folded, cleaned, merged)):
         yield order, relay
+    yield (), still
+
+
+CALLED = {folded: "fold", simplified: "simplify", merged: "cse", cleaned: "dce"}
+ABOUT = {copied: "copied returns an equal graph that is another object",
+         swapped: "swapped turns the operands of every mul around"}
+
+
+def about_passes(passes) -> list[str]:
+    """Their names, and what those do that are not the package's."""
+    names = ", ".join(CALLED.get(one, one.__name__) for one in passes) or "none"
+    return [f"passes: {names}", *(ABOUT[one] for one in dict.fromkeys(passes) if one in ABOUT)]
+
+
+def judge_rounds(function):
+    """A call that does not end says why, too."""
+    verdict = judge_calls(function, fixpoint_cases(), run_to_fixpoint, seconds=2, explain=explain_rounds)
+    failure = verdict.failure
+    if failure is None or failure.kind != "too-long" or not failure.case:
+        return verdict
+    passes, graph = failure.case
+    sentence = failure.sentence
+    if run_to_fixpoint(passes, graph)[1] == 10:
+        sentence += " These passes never come to rest: stop after 10 rounds."
+    return replace(verdict, failure=replace(failure, sentence=sentence, graph=graph,
+                                            details=tuple(about_passes(passes))))
 
 
 def explain_rounds(case, want, got):
-    lines = [f"passes: {', '.join(one.__name__ for one in case[0]) or 'none'}",
+    lines = [*about_passes(case[0]),
              f"it should give a graph of {len(want[0])} nodes, and {want[1]} as the number of rounds"]
     if isinstance(got, tuple) and len(got) == 2 and isinstance(got[0], Graph):
         same = "this graph" if got[0] == want[0] else f"another graph, of {len(got[0])} nodes,"
@@ -517,8 +623,8 @@ def one_walk(graph):
     For each node, after its operands are replaced by what stands for them: (1) if it is foldable and all operands are
     constants, it becomes a const of the same name; (2) if it is mul(a, c) with c a constant whose elements are all 1, and a
     has the node's type, then a stands for it; (3) if an equal node has been seen, as in ``cse``, that one stands for it.
-    What (1) makes must be offered to (3). Leave operands that nobody reads any more: dce takes them. You need not fear
-    that NumPy refuses anything here. Example: mul(x, sub(3.0, 2.0)) becomes x.
+    What (1) makes must be offered to (3). Leave operands that nobody reads any more: dce takes them. Every operation on
+    constants here can be computed, so you need no try. Example: mul(x, sub(3.0, 2.0)) becomes x.
     """
     ### BEGIN SOLUTION
     table, alias, known, nodes = {}, {}, {}, []
@@ -699,6 +805,14 @@ def cse_merges_draws(graph):
     return merge_by(key)(graph)
 
 
+def lesson_of_attributes(graph):
+    """The verifier sees a merge of two types; what the learner's graph has decides the sentence."""
+    if next(problems(cse_without_attributes(graph)), None) is None:
+        return "The verifier cannot help here: both nodes have the same type, so the merged graph is valid, and wrong."
+    return ("Here the two types differ, so the verifier sees it. On a square matrix, a sum over rows and a sum over columns have"
+            " the same type; then only the values tell.")
+
+
 EXERCISES = (
     Exercise(
         "06", "The key", cse_key,
@@ -708,10 +822,13 @@ EXERCISES = (
          " the operands' names if the operation commutes. The key is the tuple of operation, operands and value.",
          "if not OPS[node.op].mergeable: ...\noperands = ... if OPS[node.op].commutative else ...\nreturn node.op, operands, ..."),
         (Mistake(key_attributes, "wrong-value", "Attributes belong to the key: a sum over rows is not a sum over columns."),
+         Mistake(key_without_value, "wrong-value", "node.value is missing in the key: it holds the constant, or the"
+                 " attributes. Without it, any two constants are one."),
          Mistake(key_numbers, "wrong-value", "Compared as numbers, 0.0 equals -0.0, and 1/0.0 is not 1/-0.0. A Const compares bits:"
                  " put node.value itself into the key."),
          Mistake(key_draws, "wrong-value", "Two draws are two draws, even where they look alike: random is not mergeable."),
-         Mistake(key_any_order, "wrong-value", "Only some operations commute: x - y is not y - x. OPS[node.op].commutative tells."),
+         Mistake(key_any_order, "wrong-value", "Only some operations commute. x - y is not y - x, and maximum of 0.0 and -0.0"
+                 " may give the one or the other zero, by the order. OPS[node.op].commutative tells."),
          Mistake(key_one_order, "did-nothing", "mul(x, y) and mul(y, x) are one value: where the operation commutes, sort the"
                  " operands in the key."),
          Mistake(key_never_none, "lost", "Two inputs of one type look the same and are not: what is not mergeable has no key, so"
@@ -726,7 +843,10 @@ EXERCISES = (
          Mistake(key_printed, "wrong-value", "Printed arrays are shortened and rounded, so different constants may print alike. Use"
                  " node.value."),
          Mistake(key_no_constants, "did-nothing", "Constants are mergeable, too: const has a row like any other operation."),
-         Mistake(key_list, "raises", "A list cannot be looked up in a dict; a tuple can.")),
+         Mistake(key_list, "raises", "A list cannot be looked up in a dict; a tuple can."),
+         Mistake(key_sorted_list, "raises", "sorted gives a list, and a dict cannot look up a tuple that holds one: write"
+                 " tuple(sorted(...))."),
+         Mistake(key_lists_inside, "raises", "All parts of a key must be hashable: no list inside, but a tuple.")),
         (key_as_text, key_with_sets),
         probes=tuple((graph,) for graph in TARGETS),
         adapt=merge_by,
@@ -749,10 +869,15 @@ EXERCISES = (
          Mistake(cse_keeps_both, "did-nothing", "The node that was merged away is still in the graph."),
          Mistake(cse_first_pair, "did-nothing", "It stopped after the first pair that it merged."),
          Mistake(cse_inputs_too, "lost", "Two inputs of one type look the same and are not: ask OPS[node.op].mergeable."),
+         Mistake(cse_none_is_a_key, "wrong-value", "All nodes that are not mergeable had one key (None?), so they became one node:"
+                 " do not look such a node up at all."),
+         Mistake(cse_without_value, "wrong-value", "node.value is missing in the key: it holds the constant, or the"
+                 " attributes. Without it, any two constants are one."),
          Mistake(cse_attributes, "wrong-value", "Attributes belong to the key: a sum over rows is not a sum over columns."),
          Mistake(cse_numbers, "wrong-value", "Compared as numbers, 0.0 equals -0.0, and 1/0.0 is not 1/-0.0. A Const compares bits:"
                  " put node.value itself into the key."),
-         Mistake(cse_any_order, "wrong-value", "Only some operations commute: x - y is not y - x. OPS[node.op].commutative tells."),
+         Mistake(cse_any_order, "wrong-value", "Only some operations commute. x - y is not y - x, and maximum of 0.0 and -0.0"
+                 " may give the one or the other zero, by the order. OPS[node.op].commutative tells."),
          Mistake(cse_one_order, "did-nothing", "mul(x, y) and mul(y, x) are one value: where the operation commutes, sort the"
                  " operands in the key."),
          Mistake(cse_renamed, "lost", "An output's public name is a promise to the caller: only the value behind it may change.")),
@@ -763,7 +888,7 @@ EXERCISES = (
     ),
     Exercise(
         "06", "Round after round", run_to_fixpoint,
-        lambda function: judge_calls(function, fixpoint_cases(), run_to_fixpoint, seconds=2, explain=explain_rounds),
+        judge_rounds,
         ("Remember the graph at the start of a round, and compare when the round is over.",
          "Loop over the numbers 1 to 10. In each round keep the graph as `before`, run all passes one after another, and leave"
          " the loop if the graph equals `before`. Return the graph and the number of the round.",
@@ -771,17 +896,27 @@ EXERCISES = (
         (Mistake(fixpoint_once, "wrong-value", "One round is not enough: a later pass makes work for an earlier one."),
          Mistake(fixpoint_by_size, "wrong-value", "A graph can change and keep its number of nodes: x / 2 becomes x * 0.5. Compare the"
                  " graphs."),
-         Mistake(fixpoint_last_pass, "wrong-value", "It looks at the last pass only. The round is over when no pass changed anything."),
+         Mistake(fixpoint_last_pass, "wrong-value", "It compares the graph before and after the last pass only. A round starts before its"
+                 " first pass and ends after its last."),
+         Mistake(fixpoint_any_pass, "wrong-value", "It asks whether any pass changed something, though a later one may undo it. Compare"
+                 " the graph at the end of the round with the one at its start."),
          Mistake(fixpoint_no_limit, "too-long", "There are passes that never come to rest: stop after 10 rounds."),
+         Mistake(fixpoint_eleven, "wrong-value", "It runs an 11th round: stop after 10."),
+         Mistake(fixpoint_nine, "wrong-value", "It stops after 9 rounds, one too early. range(1, 11) counts from 1 to 10."),
+         Mistake(fixpoint_identity, "wrong-value", "`is` asks whether both are one object. A pass may return an equal graph that is"
+                 " another object: compare with ==."),
+         Mistake(fixpoint_initial, "wrong-value", "It compares with the graph that the first round started with. Compare with the one"
+                 " at the start of this round."),
          Mistake(fixpoint_short_count, "wrong-value", "The last round counts, too: only it shows that nothing is left to do."),
          Mistake(fixpoint_one_by_one, "wrong-value", "Each pass came to rest alone, and a later one may still make work for an earlier"
                  " one: repeat the whole round."),
-         Mistake(fixpoint_all_ten, "wrong-value", "It always runs ten rounds: stop after the first one that changes nothing."),
+         Mistake(fixpoint_all_ten, "wrong-value", "It goes on after a round that changed nothing: that round is the last."),
          Mistake(fixpoint_all_passes_still, "wrong-value", "It stops at the first pass that has nothing to do; the passes after it may"
                  " have plenty.")),
         (fixpoint_by_while, fixpoint_recursive),
         probes=tuple(case for case in fixpoint_cases() if swapped not in case[0]),
-        praise="optimize does the same, with a check after every pass; it gives up after 4 rounds instead of 10.",
+        praise="optimize does nearly the same, and checks every pass. It gives up after 4 rounds instead of 10, and to it a round"
+               " has changed something if any pass reports a change.",
     ),
     Exercise(
         "06", "One table, three hooks", one_walk,
@@ -813,7 +948,7 @@ REFUTATIONS = (
         parse("graph mine(x: f32[2,2]) -> (y) {\n  a = neg(x)\n  b = neg(x)\n  y = mul(a, b)\n  return y\n}"),
         parse("graph mine(x: f32[2,2]) -> (y) {\n  a = sum(x) {axis=[0]}\n  b = sum(x) {axis=[1]}\n  y = sub(a, b)\n  return y\n}"),
         "Which operation has attributes? On a square matrix, a sum over rows and a sum over columns have the same type.",
-        "The verifier cannot help here: on a square matrix the merged graph is valid, and wrong.",
+        lesson_of_attributes,
     ),
     Refutation(
         "06", cse_by_number,
