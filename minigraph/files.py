@@ -21,6 +21,8 @@ class FileError(MinigraphError):
 def save(graph: Graph, path: str | Path, origins: bool = True) -> None:
     """Write ``path`` and, where the graph has large constants, ``path`` with the suffix ``.npz``. Raises FileError."""
     path = Path(path)
+    if path.suffix == ".npz":
+        raise FileError(f"{path}: the graph is text, whose constants go beside it into that file; call it {path.stem}.mg")
     table = constants(graph)
     try:
         path.write_text(print_graph(graph, origins=origins), encoding="utf-8")

@@ -17,6 +17,12 @@ from .ops import Attrs, infer, make_attrs, row
 from .types import Const, Type, parse_type
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*")
+WORDS = {"true", "false", "inf", "nan", "return", "graph"}  # of the text form: no value has such a name
+
+
+def is_name(text: str) -> bool:
+    """May a value have this name?"""
+    return NAME.fullmatch(text) is not None and text not in WORDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -419,7 +419,7 @@ def conv2d(x, w, stride, padding, groups):
     n, c, oh, ow, kh, kw = windows.shape
     columns = windows.reshape(n, groups, c // groups, oh, ow, kh, kw).transpose(0, 1, 3, 4, 2, 5, 6)
     columns = columns.reshape(n, groups, oh * ow, (c // groups) * kh * kw)
-    kernel = w.reshape(groups, w.shape[0] // groups, -1).swapaxes(-1, -2)
+    kernel = w.reshape(groups, w.shape[0] // groups, (c // groups) * kh * kw).swapaxes(-1, -2)
     return np.matmul(columns, kernel).transpose(0, 1, 3, 2).reshape(n, w.shape[0], oh, ow)
 
 

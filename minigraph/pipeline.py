@@ -85,18 +85,21 @@ def run_pass(name: str, function: Pass, graph: Graph, fast: tuple[str, ...] = ()
     start = time.perf_counter()
     result = function(graph, fast=fast) if takes_fast else function(graph)
     seconds = time.perf_counter() - start
-    if isinstance(result, Graph):
-        result = Result(result, derive_report(graph, result))
-    if not isinstance(result, Result):
-        raise PassError(f"pass {name} returned {type(result).__name__}, not a Result or a Graph")
-    if result.graph is not graph:
-        for check in (lambda: verify(result.graph), lambda: raise_first(check_signature(graph, result.graph)),
-                      lambda: raise_first(unaccounted(graph, result))):
-            try:
-                check()
-            except GraphError as error:
-                raise PassError(f"pass {name} broke the graph: {error}") from None
-    return Stage(name, graph, result.graph, result.report, seconds)
+    has_report = isinstance(result, Result)
+    after, report = result if has_report else (result, ())  # a learner's pass returns the graph alone
+    if not isinstance(after, Graph):
+        raise PassError(f"pass {name} returned {type(after).__name__}, not a Result or a Graph")
+    if not isinstance(report, (tuple, list)) or not all(isinstance(step, Step) for step in report):
+        raise PassError(f"pass {name} returned a report that is not a tuple of Steps")
+    if after is not graph:
+        try:
+            verify(after)
+            raise_first(check_signature(graph, after))
+            report = tuple(report) if has_report else derive_report(graph, after)
+            raise_first(unaccounted(graph, Result(after, report)))
+        except GraphError as error:
+            raise PassError(f"pass {name} broke the graph: {error}") from None
+    return Stage(name, graph, after, tuple(report), seconds)
 
 
 def raise_first(errors: Iterable[GraphError]) -> None:

@@ -109,6 +109,8 @@ class Executable:
         slots = list(self.start)
         for index, array in zip(self.input_slots, self.check_inputs({**(inputs or {}), **named})):
             slots[index] = array
+        if not isinstance(seed, (int, np.integer)) or seed < 0:
+            raise RunError(f"the seed is a whole number from 0 up, not {seed!r}")
         slots[-1] = seed
         with np.errstate(all="ignore"):
             try:

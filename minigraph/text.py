@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .errors import GraphError, ParseError, nearest
-from .ir import NAME, Graph, Node
+from .ir import NAME, WORDS, Graph, Node
 from .ops import OPS, Attrs, infer, make_attrs, row
 from .types import DTYPES, Const, Type, format_value, parse_type
 
@@ -46,8 +46,8 @@ def node_line(node: Node, types: bool = True, origins: bool = False) -> str:
     return line
 
 
-@functools.lru_cache(maxsize=4096)
 def format_attrs(op: str, attrs: Attrs) -> str:
+    # no cache here: a wrong node's axis=(True,) equals axis=(1,), and would be printed for it
     defaults = {name: default for name, _, default in OPS[op].attrs} if op in OPS else {}
     shown = [f"{name}={format_attr(value)}" for name, value in attrs if value != defaults.get(name)]
     return f" {{{', '.join(shown)}}}" if shown else ""
@@ -99,7 +99,6 @@ def print_diff(before: Graph, after: Graph) -> str:
 
 # ---- parsing --------------------------------------------------------------------------------------------------
 
-WORDS = {"true", "false", "inf", "nan", "return", "graph"}
 N = NAME.pattern
 SPACE = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")  # between tokens of the header, and between lines
 HEAD = re.compile(rf"({N})[ \t]*=[ \t]*([A-Za-z_]\w*)[ \t]*\([ \t]*", re.ASCII)
@@ -142,6 +141,8 @@ class Parser:
     def __init__(self, text: str, constants: Mapping[str, Const], file: str):
         self.text, self.constants, self.file, self.pos = text, constants, file, 0
         self.nodes: dict[str, Node] = {}
+        self.consts: dict[tuple, Const] = {}  # equal ones share their memory
+        self.room = MOST
 
     # -- errors and small pieces
 
@@ -423,7 +424,13 @@ class Parser:
             return self.constants[first[1:]]
         if type is None:
             type = Type("bool" if first in ("true", "false") else "i64" if WHOLE.fullmatch(first) else "f32", shape)
-        return make_const(type, shape, elements)
+        if (type, shape, elements) not in self.consts:
+            self.room -= type.nbytes
+            if self.room < 0:
+                raise GraphError(f"a constant of {type.nbytes:,} bytes; {MOST:,} are the most that a text may ask for",
+                                 hint="write a 0-d constant and broadcast_to")
+            self.consts[type, shape, elements] = make_const(type, shape, elements)
+        return self.consts[type, shape, elements]
 
     def literal(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
         """A number, ``@digest`` or a nested list: its shape and the elements' texts."""
@@ -480,22 +487,19 @@ def json_string(text: str) -> str:
         raise GraphError(f"a bad string: {error}") from None
 
 
-@functools.lru_cache(maxsize=4096)
 def make_const(type: Type, shape: tuple[int, ...], elements: tuple[str, ...]) -> Const:
     """The constant of that type; one element fills any shape, otherwise the shapes agree."""
     if type.dtype not in DTYPES:
         raise GraphError(f"a constant has no type {type}")
     array = np.array([parse_element(text, type.dtype) for text in elements], DTYPES[type.dtype])
     if shape == () and len(elements) == 1:
-        if type.nbytes > MAX_SPLAT:
-            raise GraphError(f"a constant of {type.nbytes:,} bytes", hint="write a 0-d constant and broadcast_to")
         return Const.of(np.broadcast_to(array[0], type.shape))
     if array.size != type.size or (array.size and shape != type.shape):
         raise GraphError(f"the value has shape {list(shape)}, the type says {list(type.shape)}")
     return Const.of(array.reshape(type.shape))
 
 
-MAX_SPLAT = 2**30  # bytes that one line of text may ask for
+MOST = 2**30  # bytes that the constants of one text may ask for: few letters fill a large shape
 
 
 def parse_element(text: str, dtype: str):

@@ -19,7 +19,7 @@ import textwrap
 import numpy as np
 
 from .errors import TraceError
-from .ir import NAME, Graph
+from .ir import NAME, WORDS, Graph, is_name
 from .tracing.extra import (
     assert_close, assert_finite, constant, conv2d, dequantize, erf, print_value, quantize, random, random_like, rsqrt,
     take, update_slice,
@@ -79,10 +79,12 @@ def make_inputs(record: Recording, given, name: str):
         return rebuilt(given, [make_inputs(record, item, f"{name}.{clean(key)}") for key, item in items])
     if not is_spec(given):
         return given  # a plain number, None, a configuration: known while tracing, so not part of the graph
-    if not NAME.fullmatch(name):
-        raise TraceError(f"'{name}' cannot name an input", hint="names are letters, digits and _, joined by dots")
+    if not is_name(name):
+        raise TraceError(f"'{name}' cannot name an input", hint="names are letters, digits and _, joined by dots; "
+                         f"{', '.join(sorted(WORDS))} are words of the language")
     if any(entry.label == name for entry in record.entries):
-        raise TraceError(f"two inputs are named '{name}'", hint="rename a key of the nested spec")
+        raise TraceError(f"two inputs are named '{name}'", hint="rename a parameter or a key: in a name, what is not"
+                         " an ASCII letter or a digit becomes _")
     return record.add("input", (), None, spec(given), name)
 
 

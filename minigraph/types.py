@@ -81,6 +81,12 @@ def check_size(shape: tuple[int, ...]) -> None:
         raise GraphError(f"{list(shape)} has more elements than memory can address")
 
 
+def is_type(value) -> bool:
+    """Is it a Type of the IR, and not just something that looks like one?"""
+    return (isinstance(value, Type) and isinstance(value.dtype, str) and (value.dtype in DTYPES or value.dtype == TOKEN)
+            and type(value.shape) is tuple and all(type(dim) is int and dim >= 0 for dim in value.shape))
+
+
 def type_of(array: np.ndarray) -> Type:
     """The type of a NumPy array or scalar; raises GraphError for a dtype that the IR lacks."""
     if array.dtype not in SHORT or not array.dtype.isnative:
@@ -113,9 +119,13 @@ class Const:
     __slots__ = ("dtype", "shape", "data", "_hash", "_digest")
 
     def __init__(self, dtype: str, shape: tuple[int, ...], data: bytes | memoryview):
-        if Type(dtype, shape).nbytes != len(data):
-            raise GraphError(f"a constant {Type(dtype, shape)} is {Type(dtype, shape).nbytes} bytes, not {len(data)}")
-        self._set(dtype, shape, data)
+        type = Type(dtype, shape)
+        if not is_type(type) or dtype == TOKEN:
+            raise GraphError(f"a constant has no type {dtype!s}{shape!s}", hint="like 'f32' and (8, 4)")
+        check_size(shape)
+        if type.nbytes != len(data):
+            raise GraphError(f"a constant {type} is {type.nbytes} bytes, not {len(data)}")
+        self._set(dtype, shape, data if isinstance(data, bytes) else memoryview(data).toreadonly())
 
     def _set(self, dtype, shape, data):
         for name, value in zip(Const.__slots__, (dtype, shape, data, None, None)):
@@ -200,6 +210,8 @@ def format_value(const: Const) -> str:
     one = splat(const)
     if one is not None:
         return format_element(np.frombuffer(one, DTYPES[const.dtype])[0])
+    if not const.data:
+        return "[]"  # the type has the shape: f32[1000000,0] is not a million empty lists
     if const.array.size <= INLINE:
         return format_nested(const.array)
     return "@" + const.digest

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from .errors import GraphError, nearest
-from .ir import NAME, Graph, Node
+from .ir import NAME, Graph, Node, is_name
 from .ops import Attrs, Kind, infer, make_attrs, row
-from .text import WORDS, node_line
-from .types import DTYPES, Const, Type, check_size
+from .text import node_line
+from .types import TOKEN, Const, Type, check_size, is_type
 
 
 def verify(graph: Graph) -> None:
@@ -21,7 +21,7 @@ def verify(graph: Graph) -> None:
 
 def problems(graph: Graph) -> Iterator[GraphError]:
     """Every broken invariant, in the order of the nodes. Later ones may follow from earlier ones."""
-    types: dict[str, Type] = {}
+    types: dict[str, Type | None] = {}  # None: defined, but by a node that is wrong
     all_names = None
     token = None  # the effect before
     inputs_done = False
@@ -29,12 +29,12 @@ def problems(graph: Graph) -> Iterator[GraphError]:
         yield GraphError("a graph's nodes and outputs are tuples", hint="make one of a list: Graph(name, tuple(nodes), outputs)")
     if type(graph.name) is not str or not NAME.fullmatch(graph.name):
         yield GraphError(f"{graph.name!r} is not a name for a graph", hint=NAME_HINT)
-    for node in graph.nodes:
+    for node in graph.nodes if isinstance(graph.nodes, (tuple, list)) else ():
         try:
             check_form(node)
             if node.name in types:
                 raise GraphError(f"'{node.name}' is defined twice", hint="every value has one definition")
-            if not NAME.fullmatch(node.name) or node.name in WORDS:
+            if not is_name(node.name):
                 raise GraphError(f"{node.name!r} is not a name", hint=NAME_HINT)
             facts = row(node.op)
             if facts.kind is Kind.INPUT:
@@ -51,20 +51,22 @@ def problems(graph: Graph) -> Iterator[GraphError]:
             except KeyError as missing:
                 all_names = all_names or [str(getattr(other, "name", "")) for other in graph.nodes]
                 raise undefined(node, missing.args[0], all_names) from None
+            if None in operand_types:  # the operand's own error was said already
+                types[node.name] = node.type if is_type(node.type) else None
+                continue
             check_attrs(node, facts)
             expected = infer(facts, operand_types, node.value)
-            if node.type != expected:
+            if node.type is not expected and (not is_type(node.type) or node.type != expected):  # (True,) == (1,)
                 raise GraphError(f"{node.op} gives {expected}, but the node says {node.type}",
                                  hint="a node's type is what its row infers")
             if facts.kind is Kind.EFFECT:
                 check_effect(node, facts, token)
                 token = node.name
+            types[node.name] = node.type
         except GraphError as error:
             yield error.at(line=safe_line(node), where=safe_origin(node))
-            if not isinstance(node, Node) or type(node.name) is not str:
-                continue
-        if isinstance(node.type, Type):
-            types.setdefault(node.name, node.type)
+            if isinstance(node, Node) and type(node.name) is str:
+                types.setdefault(node.name, node.type if is_type(node.type) else None)
     yield from check_outputs(graph, types)
 
 
@@ -110,7 +112,7 @@ def check_input(node: Node, inputs_done: bool) -> None:
     if node.inputs or node.value is not None or not isinstance(node.type, Type):
         raise GraphError(f"input '{node.name}' has a type and nothing else")
     dtype, shape = node.type
-    if dtype not in DTYPES or type(shape) is not tuple or not all(type(dim) is int and dim >= 0 for dim in shape):
+    if not is_type(node.type) or dtype == TOKEN:
         raise GraphError(f"input '{node.name}' is {dtype!s}{shape!s}, which is no array's type",
                          hint="make a type with parse_type('f32[8,4]')")
     check_size(shape)
@@ -120,8 +122,9 @@ def check_const(node: Node) -> None:
     if node.inputs or not isinstance(node.value, Const):
         raise GraphError(f"const '{node.name}' holds a Const and has no operands",
                          hint="make one with Const.of(array)" if isinstance(node.value, np.ndarray) else "")
-    if node.type != node.value.type:
+    if not is_type(node.type) or node.type != node.value.type:
         raise GraphError(f"the constant is {node.value.type}, but the node says {node.type}")
+    check_size(node.type.shape)
 
 
 def check_attrs(node: Node, facts) -> None:
@@ -148,14 +151,18 @@ def check_effect(node: Node, facts, token: str | None) -> None:
 
 def check_outputs(graph: Graph, types: dict[str, Type]) -> Iterator[GraphError]:
     seen: set[str] = set()
-    for public, value in graph.outputs:
+    for pair in graph.outputs if isinstance(graph.outputs, (tuple, list)) else ():
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not all(type(name) is str for name in pair):
+            yield GraphError(f"an output is a pair (public name, value name), not {pair!r}", hint="like ('y', 'y')")
+            continue
+        public, value = pair
         if value not in types:
-            yield GraphError(f"output '{public}' is '{value}', which is not defined", hint=nearest(str(value), types))
-        elif types[value].dtype == "token":
+            yield GraphError(f"output '{public}' is '{value}', which is not defined", hint=nearest(value, types))
+        elif types[value] is not None and types[value].dtype == TOKEN:
             yield GraphError(f"output '{public}' is an effect's token, which holds no data")
         if public in seen:
             yield GraphError(f"two outputs are named '{public}'", hint="public names are unique")
-        if type(public) is not str or not NAME.fullmatch(public):
+        if not NAME.fullmatch(public):
             yield GraphError(f"{public!r} is not a name for an output")
         seen.add(public)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import random
 import tracemalloc
@@ -98,6 +99,9 @@ def test_what_is_no_file_is_a_sentence(tmp_path):
         load(tmp_path)
     with pytest.raises(MinigraphError):
         save(big_graph(), tmp_path / "no" / "such" / "folder.mg")
+    with pytest.raises(FileError, match="call it graph.mg"):  # the constants would overwrite the text
+        save(big_graph(), tmp_path / "graph.npz")
+    assert not (tmp_path / "graph.npz").exists()
 
 
 # ---- tables that are hostile ------------------------------------------------------------------------------------------
@@ -121,6 +125,12 @@ def array_bytes(array: np.ndarray) -> bytes:
     stream = io.BytesIO()
     np.save(stream, array, allow_pickle=True)
     return stream.getvalue()
+
+
+def named(shape: tuple) -> str:
+    """The digest that a constant of zeros of any shape at all would have."""
+    size = 4 * int(np.prod(shape, dtype=object))
+    return hashlib.blake2b(str(mg.Type("f32", shape)).encode() + bytes(size), digest_size=16).hexdigest()
 
 
 W = np.arange(60, dtype=np.float32).reshape(3, 20)
@@ -147,6 +157,8 @@ HOSTILE = {
     "an impossible shape": archive(**{W_DIGEST: npy(HEADER % ("<f4", False, (10**30,)), b"\0" * 240)}),
     "a negative shape": archive(**{W_DIGEST: npy(HEADER % ("<f4", False, (-1, -60)), b"\0" * 240)}),
     "a shape of strings": archive(**{W_DIGEST: npy(HEADER % ("<f4", False, ("'a'", 1)), b"\0" * 240)}),
+    **{f"a shape that no array has, {why}": archive(**{named(shape): npy(HEADER % ("<f4", False, shape), bytes(size))})
+       for why, shape, size in (("huge", (0, 2**70), 0), ("65 axes", (1,) * 65, 4), ("bools", (True, 2), 8))},
     "too few bytes": archive(**{W_DIGEST: npy(HEADER % ("<f4", False, (3, 20)), b"\0" * 10)}),
     "too many bytes": archive(**{W_DIGEST: npy(HEADER % ("<f4", False, (3, 20)), b"\0" * 999)}),
     "code in the header": archive(**{W_DIGEST: npy("__import__('os').system('echo hacked')")}),

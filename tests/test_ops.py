@@ -14,7 +14,7 @@ from minigraph.ir import Builder
 from minigraph.ops import OPS, PURE, REQUIRED, Attrs, Kind, Op, infer, make_attrs
 from minigraph.random_graphs import ACCEPTED, GROWN, ORDINARY, SPECIAL
 from minigraph.text import parse_element
-from minigraph.types import DOMAINS, DTYPES, Type, parse_type, same_bits, type_of
+from minigraph.types import DOMAINS, DTYPES, Const, Type, parse_type, same_bits, type_of
 
 TRIES = 60
 
@@ -296,6 +296,22 @@ def test_shifts_and_divisions_by_zero_are_defined():
         assert OPS["right_shift"].numpy(-seven, np.int32(40)) == -1
         assert OPS["floor_div"].numpy(seven, np.int32(0)) == 0 and OPS["mod"].numpy(seven, np.int32(0)) == 0
         assert OPS["floor_div"].numpy(-seven, np.int32(2)) == -4 and OPS["mod"].numpy(-seven, np.int32(2)) == 1
+
+
+@pytest.mark.parametrize(("x", "w", "groups"), [((0, 1, 3, 3), (2, 1, 2, 2), 1), ((1, 0, 3, 3), (2, 0, 2, 2), 1),
+                                                ((1, 1, 3, 3), (0, 1, 2, 2), 1), ((1, 2, 3, 3), (0, 1, 2, 2), 2)])  # fmt: skip
+def test_conv2d_of_nothing(x, w, groups):
+    attrs = make_attrs(OPS["conv2d"], {"groups": groups})
+    found = OPS["conv2d"].numpy(np.ones(x, np.float32), np.ones(w, np.float32), **dict(attrs))
+    assert found.shape == infer(OPS["conv2d"], (Type("f32", x), Type("f32", w)), attrs).shape and not found.any()
+
+
+def test_a_constant_never_changes_and_has_a_type():
+    assert not Const("f32", (), bytearray(4)).array.flags.writeable
+    for dtype, shape, data in (("f33", (), b""), ("token", (), b""), ("f32", [1], bytes(4)), ("f32", (True,), bytes(4)),
+                               ("f32", (0, 2**70), b""), ("f32", (1,) * 33, bytes(4)), ("f32", (2,), bytes(4))):
+        with pytest.raises(GraphError):
+            Const(dtype, shape, data)
 
 
 def test_quantize_rounds_half_to_even_clips_and_has_no_nan():

@@ -236,6 +236,14 @@ def test_fold_growth_is_an_option_and_is_bounded():
     assert fold(many).graph["c"].op == "const" and fold(many).graph["d"].op == "broadcast_to"
 
 
+def test_doubling_again_and_again_is_not_folded_for_ever():
+    """40 lines of concat(x, x) ask for 4 TiB, each no more than its operands together."""
+    lines = "\n".join(f" c{i + 1} = concat(c{i}, c{i}) {{axis=0}}" for i in range(40))
+    graph = mg.parse(f"graph g() -> (c40) {{\n c0 = const(1.0) : f32[1048576]\n{lines}\n return c40\n}}")
+    sizes = [node.type.nbytes for node in fold(graph).graph.nodes if node.op == "const"]
+    assert sizes == [2**22, 2**23, 2**24, 2**25, 2**26]
+
+
 def test_fold_of_many_rounding_sums_stays_within_their_bound():
     """W.T of a constant: other strides, other bits in x @ W.T, each launch within its rounding bound."""
     from minigraph.fuzz import launches, tainted

@@ -152,6 +152,19 @@ def test_an_answer_that_is_no_graph(answer):
         run_pass("mine", lambda _: answer, GRAPH)
 
 
+@pytest.mark.parametrize("report", [None, 3, ("x",), (("r", ("d",), "d", ""),)], ids=repr)
+def test_a_report_that_is_none(report):
+    with pytest.raises(PassError, match="a report that is not a tuple of Steps"):
+        run_pass("mine", lambda _: Result(changed(), report), GRAPH)
+
+
+@pytest.mark.parametrize("answer", [Graph("g", None, None), Graph("g", (1, 2), (("r", "d"),)), Graph("g", GRAPH.nodes, (3,)),
+                                    Graph("g", list(GRAPH.nodes), GRAPH.outputs)], ids=lambda answer: repr(answer.nodes)[:20])  # fmt: skip
+def test_a_graph_of_anything_is_verified_before_its_names_are_compared(answer):
+    with pytest.raises(PassError, match="pass mine broke the graph"):
+        run_pass("mine", lambda _: answer, GRAPH)
+
+
 def test_passes_by_name_by_function_and_with_flags():
     seen = []
 

@@ -240,6 +240,21 @@ def test_unknown_predicates_and_flags_are_sentences():
     assert simplify(graph, "fast").graph is graph and simplify(graph, "nnan, nsz").report == ()
 
 
+@pytest.mark.parametrize(("dtype", "ops", "fast", "constant"), [
+    ("f32", "div", "arcp", 1e-40), ("f16", "div", "arcp", 1e-5), ("f32", "div", "arcp", 3e38),
+    ("f32", "mul mul", "reassoc", 1e30), ("f32", "mul mul", "reassoc", 1e-30),
+    ("f32", "div div", "arcp,reassoc", 1e30), ("f32", "div div", "arcp,reassoc", 1e-30),
+    ("f32", "add add", "reassoc", 3e38),
+])  # fmt: skip
+def test_a_flag_for_rounding_makes_no_constant_that_overflows_or_underflows(dtype, ops, fast, constant):
+    """0 / 1e-40 is 0, but 0 * (1 / 1e-40) is 0 * inf: arcp allows another rounding, not a NaN."""
+    for number, fires in ((constant, False), (3.0, True)):
+        lines = "\n".join(f"v{i + 1} = {op}(v{i}, c)" for i, op in enumerate(ops.split()))
+        graph = mg.parse(f"graph g(v0: {dtype}[3]) -> (y) {{\nc = const({number}) : {dtype}[]\n{lines}\n"
+                         f"return y = v{len(ops.split())}\n}}")
+        assert bool(simplify(graph, fast).report) == fires
+
+
 def test_where_a_rule_asks_for_allowance_it_waits_for_all_its_flags():
     graph = mg.parse("graph g(x: f32[2]) -> (y) {\n z = const(0.0) : f32[]\n y = mul(x, z)\n return y\n}")
     for fast in ((), ("nnan",), ("nnan", "ninf"), ("ninf", "nsz")):

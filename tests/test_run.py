@@ -250,6 +250,14 @@ def test_random_graphs_do_not_notice_donation():
     assert updated > 40
 
 
+@pytest.mark.parametrize("seed", ["a", -1, 1.5, None], ids=repr)
+def test_a_seed_is_a_whole_number(seed):
+    draw = mg.parse("graph g() -> (y) {\n y = random() {shape=[2], site=0}\n return y\n}")
+    with pytest.raises(RunError, match="the seed is a whole number from 0 up"):
+        run(draw, seed=seed)
+    assert same_bits(run(draw, seed=np.uint8(7))["y"], run(draw, seed=7)["y"])
+
+
 def test_what_cannot_be_donated_is_a_sentence():
     row, at = np.ones((1, 2), np.float32), np.int32(0)
     with pytest.raises(RunError, match="cannot donate 'cash': it is not an input. did you mean 'cache'"):

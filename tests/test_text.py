@@ -196,6 +196,8 @@ BROKEN = [
     ("graph g() -> () {\n  y = const([1.0, [¦2.0]])\n  return }", "different depths"),
     ("graph g() -> () {\n  y = const([1.0,¦])\n  return }", "this list is not a constant's value"),
     ("graph g() -> () {\n  y = const(¦0.0) : f32[99999,99999]\n  return }", "a constant of 39,999,200,004 bytes"),
+    ("graph g() -> () {\n  y = const(0.0) : f32[" + str(2**27) + "]\n  z = const(¦1.0) : f32[" + str(2**27 + 1) + "]\n"
+     "  return }", "are the most that a text may ask for"),
     ("graph g() -> () {\n  y = const(¦@0123456789abcdef0123456789abcdef)\n  return }", "is not in the side table"),
 ]  # fmt: skip
 
@@ -284,6 +286,12 @@ def test_hostile_texts_end_in_a_short_sentence(name):
     with pytest.raises(ParseError) as caught:
         parse(HOSTILE[name])
     assert len(str(caught.value)) < 2_500
+
+
+def test_a_million_empty_lists_are_not_written_out():
+    for shape in ([1_000_000, 0], [0, 3], [2, 0, 2]):
+        graph = parse(f"graph g() -> (y) {{\n y = const([]) : f32{shape}\n return y\n}}")
+        assert "y = const([]) : f32" in print_graph(graph) and parse(print_graph(graph)) == graph
 
 
 # ---- printing ---------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import minigraph
 from minigraph.errors import CheckFailed, GraphError, TraceError
 from minigraph.ops import OPS
 from minigraph.run_numpy import compile, run
-from minigraph.text import parse, print_graph
+from minigraph.text import constants, parse, print_graph
 from minigraph.trace import (
     Tracer, assert_close, assert_finite, constant, conv2d, dequantize, erf, print_value, quantize, random, random_like,
     rsqrt, spec, take, trace, update_slice,
@@ -167,6 +167,21 @@ def test_outputs_have_unique_public_names():
     for nothing in (lambda x: None, lambda x: "text", lambda x: (i for i in range(2))):
         with pytest.raises(TraceError, match="test_trace.py:.*returned"):
             trace(nothing, "f32[2]")
+
+
+def test_variables_named_like_words_of_the_text_form():
+    inf = np.ones(20, np.float32) * 3
+
+    def f(x):
+        graph = x * inf
+        true = graph + 1
+        return graph, true
+
+    graph = trace(f, "f32[20]")
+    verify(graph)
+    assert [public for public, _ in graph.outputs] == ["graph", "true"] and parse(print_graph(graph), constants(graph)) == graph
+    with pytest.raises(TraceError, match="'inf' cannot name an input\n.*words of the language"):
+        trace(lambda inf: inf, "f32[]")
 
 
 def test_an_output_may_be_an_input_or_a_constant():

@@ -74,7 +74,7 @@ np.any(x[:0])  np.all(x[:0])  np.concatenate([x[:0],x])  x[:0].reshape(0,5)  x[:
 np.reshape(x[0],(1,1))  np.transpose(x[0])  x[0].max()  np.squeeze(x[0])  (x>0)+(x<0)  np.maximum(x>0,x<0)
 (x>0)*1.5  (x>0)/2  (x>0)**2  (x>0)@(x>0)  np.cumsum(x>0)  np.sum(x>0)  np.mean(x>0)  (x>0)-(x<0)  -(x>0)
 np.select([x>1],[x],x)  np.max(x,initial=0,where=x<2)  np.min(x,where=x>2)  np.all(x,where=x>0)  x.any(where=x<0)
-x[18]  x[-19]  x[0,0]  x[1.5]  x.reshape(4,4)  x+np.zeros(7)  x.sum(axis=1)  np.concatenate([x,x[None]])
+np.clip(x,[0],[1])  np.clip(x,None,[2]*18)  x.reshape(3.0,6)  x[18]  x[-19]  x[0,0]  x[1.5]  x.reshape(4,4)  x+np.zeros(7)  x.sum(axis=1)  np.concatenate([x,x[None]])
 np.swapaxes(x,0,1)  np.expand_dims(x,5)  np.stack([x,x[:2]])  x@np.ones(3)  x[[99]]  x[[0],[1]]  np.squeeze(x,0)
 np.split(x,4)  np.max(x[:0])  np.argmax(x[:0])  np.concatenate([x[0],x[1]])  np.moveaxis(x,0,3)
 x.reshape(3,6)[:,:,0]  x.missing  x<<1.5  x['a']
@@ -97,7 +97,8 @@ np.einsum('i,ij,j->',x[:3],x.reshape(3,6),x[:6])  np.linalg.norm(x.reshape(3,6),
 np.dot(x.reshape(3,3,2),x.reshape(3,2,3))  np.inner(x.reshape(3,6),x.reshape(3,6))  np.tensordot(x[:2],x[2:4],0)
 np.tensordot(x.reshape(2,3,3),x.reshape(3,2,3),([1,0],[0,1]))  np.sum(x[:0])  np.mean(x[:0])  np.prod(x[:0])
 x[:0]@x[:0]  (x-x.mean())/np.sqrt(x.var()+1)  np.exp(x-x.max())/np.sum(np.exp(x-x.max()))  x.sum()+x  np.round(x,-1)
-x.astype(np.int16)  x.astype(int).astype(np.int8)  np.linalg.norm(x,np.inf)
+np.einsum('ij,ij->ij',x.reshape(3,6),x[None,:6])  np.einsum('ij,jk->ik',x.reshape(3,6),x[None,:4])
+np.einsum('ij,jk->ik',x.reshape(3,6),x.reshape(3,6))  np.einsum('i->j',x)  x.astype(np.int16)  x.astype(int).astype(np.int8)  np.linalg.norm(x,np.inf)
 """.split()
 PAIRS = """
 x+y  x-y  x*y  x/y  x//y  x%y  x**y  x==y  x!=y  x<y  x<=y  x>y  x>=y  x&y  x|y  x^y  x<<y  x>>y  np.maximum(x,y)

@@ -107,6 +107,38 @@ def test_whatever_a_learner_builds_gets_a_sentence(node):
     assert found and all(isinstance(error, GraphError) and str(error) for error in found)
 
 
+BROKEN = [Node("y", "input", (), None, Type("f32", [2])), Node("y", "input", (), None, Type("f32", ("a",))),
+          Node("y", "input", (), None, Type("f32", None)), Node("y", "input", (), None, Type(3, (2,))),
+          Node("y", "neg", ("x",), None, Type("f32", (np.int64(2),))),
+          Node("y", "const", (), Const.of(np.float32(1)), ("f32", ())), Node("y", "neg", ("x",), None, ("f32", (2,)))]  # fmt: skip
+
+
+@pytest.mark.parametrize("node", BROKEN, ids=repr)
+def test_a_type_that_is_none_is_said_once_and_not_of_its_readers(node):
+    found = list(problems(Graph("g", (X, node, add("z", "y", "y"), add("w", "y", "z")), (("w", "w"),))))
+    assert len(found) == 1, list(map(str, found))
+
+
+def test_a_wrong_node_does_not_change_how_a_right_one_is_printed():
+    """True == 1, so what is remembered of the one must not be said of the other."""
+    one = Node("x", "input", type=Type("f32", (1,)))
+    for axis, keepdims in ((True, 1), (1, True)):
+        node = Node("y", "sum", ("x",), Attrs(axis=(axis,), keepdims=keepdims), Type("f32", (True,)))
+        assert list(problems(Graph("g", (one, node), (("y", "y"),))))
+    right = Node("y", "sum", ("x",), make_attrs(OPS["sum"], {"axis": (0,), "keepdims": True}), Type("f32", (1,)))
+    wrong = replace(right, type=Type("f32", (True,)), value=Attrs(axis=(False,), keepdims=1))
+    assert "[False]" in str(Graph("g", (one, wrong), (("y", "y"),)))
+    assert "y = sum(x) {axis=[0], keepdims=true} : f32[1]\n" in str(Graph("g", (one, right), (("y", "y"),)))
+
+
+@pytest.mark.parametrize("outputs", [5, None, ("x",), (("x",),), (("x", "x", "x"),), ((["x"], "x"),), (("x", ["x"]),),
+                                     ((None, "x"),), ((1, 2),)], ids=repr)  # fmt: skip
+def test_whatever_stands_for_outputs_gets_a_sentence(outputs):
+    found = list(problems(Graph("g", (X,), outputs)))
+    assert found and all(isinstance(error, GraphError) and str(error) for error in found)
+    assert list(problems(Graph("g", None, (("x", "x"),))))
+
+
 def test_names_like_the_words_of_the_language():
     builder = Builder()
     builder.emit("neg", builder.input("x", "f32[]"), name="returned")

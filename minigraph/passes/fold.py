@@ -10,11 +10,15 @@ from ..rebuild import Env, Result, Rewrite, rebuild
 from ..types import DTYPES, Const
 
 
+ONE_OPERAND = 2**26  # bytes: beyond, a fold may not add up what its operands store
+
+
 def fold(graph: Graph, max_growth: int = 1024) -> Result:
     """Replace each operation whose operands are all constants by its value.
 
     A fold may store at most ``max_growth`` bytes more than the operands it reads: folding
-    ``broadcast_to(0.0, [65536, 65536])`` would turn 4 bytes into 16 GiB. What NumPy refuses (an index out of
+    ``broadcast_to(0.0, [65536, 65536])`` would turn 4 bytes into 16 GiB. And 30 lines of ``concat(x, x)`` double x to
+    4 GiB: from 64 MiB on, the largest operand counts instead of their sum. What NumPy refuses (an index out of
     range, an integer to a negative power) stays, and is an error at run time, as it would have been.
     """
 
@@ -28,7 +32,8 @@ def fold(graph: Graph, max_growth: int = 1024) -> Result:
             if not isinstance(value, Const):
                 return None
             values.append(value)
-        if node.type.nbytes > sum([len(value.data) for value in values]) + max_growth:
+        stored = [len(value.data) for value in values]
+        if node.type.nbytes > min(sum(stored), max(*stored, ONE_OPERAND)) + max_growth:
             return None
         result = evaluate(facts, values, node)
         if result is None:

@@ -282,7 +282,8 @@ def build(compiled: Compiled, node: Node, holes: dict[str, str], env: Env) -> st
             type = infer(row, tuple(arg.type for arg in args), None)
             const = evaluate(row, args, Node("", part.op, (), None, type))
             # regrouping constants must not store more than it found
-            return const if const and len(const.data) <= max(len(arg.data) for arg in args) else None
+            fits = const and len(const.data) <= max(len(arg.data) for arg in args)
+            return const if fits and (not compiled.rule.flags or only_rounds(part.op, const)) else None
         inputs = tuple(named(arg) for arg in args)
         value = node.value if is_root and part.op == node.op else make_attrs(row, {})
         type = infer(row, tuple(look(name).type for name in inputs), value)
@@ -307,6 +308,13 @@ def build(compiled: Compiled, node: Node, holes: dict[str, str], env: Env) -> st
     elif result not in made:
         return result
     return tuple(made.values())
+
+
+def only_rounds(op: str, const: Const) -> bool:
+    """Is every element an ordinary float? A flag allows other rounding, but 1 / 1e-40 is inf, and 0 * inf is NaN."""
+    size, limits = np.abs(const.array), np.finfo(const.array.dtype)
+    # a sum may cancel, and what is left is exact; a product or a quotient loses bits below the smallest normal
+    return bool((size <= limits.max).all() and (op == "add" or (size >= limits.tiny).all()))
 
 
 def check_weight(rule: Rule, pattern: Call, new: tuple[Node, ...], node: Node) -> None:

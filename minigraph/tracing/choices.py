@@ -33,6 +33,7 @@ def clip(a, a_min=None, a_max=None, *, min=None, max=None):
     """
     a = lift(a)
     low, high = (a_min if min is None else min), (a_max if max is None else max)
+    low, high = (b if b is None or is_weak(b) or isinstance(b, Traced) else np.asarray(b)[()] for b in (low, high))
     if a.dtype.kind in "iu":  # a Python int beyond the dtype bounds nothing
         limits = np.iinfo(a.dtype)
         low = None if type(low) is int and low <= limits.min else low

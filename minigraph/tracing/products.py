@@ -55,6 +55,7 @@ def einsum(subscripts, *operands, optimize=False):
         fail(f"np.einsum('{subscripts}') does not fit operands {', '.join(str(v._type) for v in values)}")
     if any(len(set(term)) < len(term) for term in (*terms, result)):
         fail("a label twice in one einsum operand (a diagonal) is not known to the tracer", "use np.diag")
+    values = one_size_a_label(terms, result, values)
     dtype = np.result_type(*(value.dtype for value in values))
     value, labels = cast(values[0], dtype), terms[0]
     for place, (other, term) in enumerate(zip(values[1:], terms[1:])):
@@ -62,6 +63,21 @@ def einsum(subscripts, *operands, optimize=False):
         value, labels = contract(value, labels, cast(other, dtype), term, needed)
     value, labels = sum_out(value, labels, set(result))
     return value if labels == result else np.transpose(value, [labels.index(label) for label in result])
+
+
+def one_size_a_label(terms: list[str], result: str, values: list[Traced]) -> list[Traced]:
+    """The operands with axes of length 1 broadcast to what the label is elsewhere, as NumPy does."""
+    sizes: dict[str, int] = {}
+    for label, dim in ((label, dim) for term, value in zip(terms, values) for label, dim in zip(term, value.shape)):
+        if sizes.setdefault(label, dim) == 1:
+            sizes[label] = dim
+        elif dim not in (1, sizes[label]):
+            fail(f"np.einsum: the label '{label}' is {sizes[label]} in one operand and {dim} in another")
+    unknown = [label for label in result if label not in sizes]
+    if unknown:
+        fail(f"np.einsum: the label '{unknown[0]}' of the result is in no operand")
+    shapes = [tuple(sizes[label] for label in term) for term in terms]
+    return [value if value.shape == shape else np.broadcast_to(value, shape) for value, shape in zip(values, shapes)]
 
 
 def sum_out(value: Traced, labels: str, needed: set) -> tuple[Traced, str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..ir import NAME, Builder, Graph, Node
+from ..ir import Builder, Graph, Node, is_name
 from ..ops import Attrs, infer, make_attrs, row
 from ..types import DTYPES, SHORT, Const, Type
 from .source import array_name, fail, position, user_frame
@@ -96,7 +96,7 @@ class Recording:
 
     def name(self, value: Traced, name: str) -> None:
         entry = self.entries[value._index]
-        if not entry.named and NAME.fullmatch(name):
+        if not entry.named and is_name(name):
             entry.label, entry.named = name, True
 
     def emit(self, op: str, *values: Traced, **attrs) -> Traced:

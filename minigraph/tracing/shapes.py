@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from math import prod
 
 import numpy as np
@@ -13,7 +14,7 @@ from .source import fail
 def reshape(a, shape, order="C", copy=None):
     a = lift(a)
     shape = tuple(shape) if isinstance(shape, (tuple, list, np.ndarray)) else (shape,)
-    shape = tuple(int(dim) for dim in shape)
+    shape = tuple(map(operator.index, shape))
     if order == "F":
         return np.transpose(reshape(np.transpose(a), shape[::-1]))
     if order != "C":

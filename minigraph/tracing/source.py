@@ -9,7 +9,7 @@ import sys
 import numpy as np
 
 from ..errors import GraphError, TraceError
-from ..ir import NAME
+from ..ir import is_name
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FACE = os.path.join(os.path.dirname(HERE), "trace.py")
@@ -53,7 +53,7 @@ def array_name(frame, array) -> str:
         fields = getattr(value, "__dict__", {})
         candidates += [(f"{name}.{field}", fields[field]) for field in mentioned if field in fields]
     for name, value in candidates:
-        if (value is array or isinstance(value, np.ndarray) and value is array.base) and NAME.fullmatch(name):
+        if (value is array or isinstance(value, np.ndarray) and value is array.base) and is_name(name):
             return name
     return "c"
 

@@ -41,7 +41,8 @@ def is_right(order):
     return not any(mg.problems(mg.Graph("a4", inputs + order, graph.outputs)))
 
 
-predict("How many of the 40,320 orders are programs?", None, lambda: sum(map(is_right, permutations(lines))))
+predict("How many of the 40,320 orders are programs?", None,
+        lambda: sum(map(is_right, permutations(lines))))
 # %%
 orders = list(permutations(lines))
 right = [order for order in orders if is_right(order)]
@@ -179,7 +180,8 @@ graph product(x: f32[8,4], w: f32[4,3]) -> (scores) {
   scores = matmul(x, w)   # model.py:12
   return scores
 }""")
-predict("x is f32[8,4], w is f32[4,3]. How many numbers are in matmul(x, w)?", None, lambda: product["scores"].type.size)
+predict("x is f32[8,4], w is f32[4,3]. How many numbers are in matmul(x, w)?", None,
+        lambda: product["scores"].type.size)
 # %%
 from dataclasses import replace
 
@@ -196,8 +198,10 @@ print(*mg.problems(lie))
 # In Python `0.0 == -0.0` and `1 == True`. May a compiler take them for the same constant?
 # %%
 number = mg.Const.of
-print("0.0 and -0.0:", 0.0 == -0.0, "in Python,", number(0.0, "f32") == number(-0.0, "f32"), "in the graph")
-print("1 and True:  ", 1 == True, "in Python,", number(1, "i64") == number(True, "bool"), "in the graph")
+print("0.0 and -0.0:", 0.0 == -0.0, "in Python,",
+      number(0.0, "f32") == number(-0.0, "f32"), "in the graph")
+print("1 and True:  ", 1 == True, "in Python,",
+      number(1, "i64") == number(True, "bool"), "in the graph")
 with np.errstate(divide="ignore"):
     print("1 / 0.0 and 1 / -0.0:", 1 / np.float32([0.0, -0.0]))
 # %% [markdown]
@@ -237,11 +241,13 @@ graph noise() -> (r, s) {
   return r, s
 }""")
 only_s = mg.Graph("only_s", noise.nodes[1:], (("s", "s"),))
-print("s after r:", mg.run(noise, seed=7)["s"].round(3), "  s alone:", mg.run(only_s, seed=7)["s"].round(3))
+print("s after r:", mg.run(noise, seed=7)["s"].round(3),
+      "  s alone:", mg.run(only_s, seed=7)["s"].round(3))
 
 ordinary = np.random.default_rng(7)
 r, s = ordinary.random(3), ordinary.random(3)
-print("NumPy's generator, s after r:", s.round(3), "  s alone:", np.random.default_rng(7).random(3).round(3))
+print("NumPy's generator, s after r:", s.round(3),
+      "  s alone:", np.random.default_rng(7).random(3).round(3))
 # %% [markdown]
 # With an ordinary generator, removing a draw that nobody uses would change all later ones. With sites a pass may remove it.
 #

@@ -82,7 +82,7 @@ predict("Which x kills exp(x) / exp(x) -> 1?", None)
 # %% [markdown]
 # ## Stretch: find the killer
 #
-# You searched for killers by hand. Let a program do it. About 7 lines.
+# You searched for killers by hand. Let a program do it. About 8 lines.
 # %% exercise=find_killer
 # %%
 check(find_killer)

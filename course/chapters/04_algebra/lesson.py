@@ -26,7 +26,8 @@ predict("How many of the eight results are 0.0, to the bit?", None,
 # %%
 results = mg.run(program, scores=scores)["y"]
 for score, result in zip(scores, results):
-    print(f"{score!s:>4} * 0.0 = {result!s:>4}", "" if mg.same_bits(result, np.float32(0.0)) else "  <- not 0.0")
+    mark = "" if mg.same_bits(result, np.float32(0.0)) else "  <- not 0.0"
+    print(f"{score!s:>4} * 0.0 = {result!s:>4}", mark)
 print("0.0 to the bit:", sum(mg.same_bits(result, np.float32(0.0)) for result in results))
 # %% [markdown]
 # Three. A compiler that writes 0.0 for `scores * 0.0` changes five results of eight.
@@ -55,8 +56,10 @@ print(fold(constants).graph)
 f = np.float32
 with np.errstate(all="ignore"):
     print("-1e-30 * 1e-30 =", f(-1e-30) * f(1e-30))
-    print("0.0 == -0.0:", bool(f(0.0) == f(-0.0)), "   1 / 0.0 =", 1 / f(0.0), "   1 / -0.0 =", 1 / f(-0.0))
-    print("1e30 * 1e30 =", f(1e30) * f(1e30), "   inf - inf =", f(np.inf) - f(np.inf), "   exp(-200) =", np.exp(f(-200)))
+    print("0.0 == -0.0:", bool(f(0.0) == f(-0.0)))
+    print("1 / 0.0 =", 1 / f(0.0), "   1 / -0.0 =", 1 / f(-0.0))
+    print("1e30 * 1e30 =", f(1e30) * f(1e30), "   inf - inf =", f(np.inf) - f(np.inf))
+    print("exp(-200) =", np.exp(f(-200)))
     print("nan == nan:", bool(f(np.nan) == f(np.nan)), "   nan * 0.0 =", f(np.nan) * f(0.0))
 # %% [markdown]
 # - **-0.0**, a *signed zero*: what is left of a negative number that became too small to write down. It compares equal to 0.0
@@ -74,10 +77,12 @@ from minigraph.passes.rules import RULES, Rule
 from minigraph.teach.killers import killer, killer_table, rule_grid
 
 school = [Rule(left, left, right) for left, right in [
-    ("add(x, 0.0)", "x"), ("add(x, -0.0)", "x"), ("sub(x, 0.0)", "x"), ("sub(x, x)", "0"), ("sub(0.0, x)", "neg(x)"),
-    ("mul(x, 0.0)", "0"), ("mul(x, 1)", "x"), ("div(x, 1)", "x"), ("div(x, x)", "1"), ("neg(neg(x))", "x"),
+    ("add(x, 0.0)", "x"), ("add(x, -0.0)", "x"), ("sub(x, 0.0)", "x"), ("sub(x, x)", "0"),
+    ("sub(0.0, x)", "neg(x)"), ("mul(x, 0.0)", "0"), ("mul(x, 1)", "x"), ("div(x, 1)", "x"),
+    ("div(x, x)", "1"), ("neg(neg(x))", "x"),
 ]]
-predict("How many of the ten are right for every x?", None, lambda: sum(killer(rule) is None for rule in school))
+predict("How many of the ten are right for every x?", None,
+        lambda: sum(killer(rule) is None for rule in school))
 # %%
 rule_grid(school)
 # %% [markdown]
@@ -142,8 +147,8 @@ print(simplify(no_bias).graph)
 table = {rule.name: rule for rule in RULES}
 for name in ("mul-1-float", "sub-self-int", "sub-self", "div-power-of-two", "div-const"):
     rule = table[name]
-    print(f"{rule.pattern} -> {rule.result}   for {' '.join(rule.domain)}   flags: {' '.join(rule.flags) or 'none'}"
-          + (f"   when: {rule.when}" if rule.when else ""))
+    print(f"{rule.pattern} -> {rule.result}   for {' '.join(rule.domain)}",
+          f"  flags: {' '.join(rule.flags) or 'none'}", f"  when: {rule.when}" if rule.when else "")
 print(len(RULES), "rules, of which", sum(not rule.flags for rule in RULES), "need no flag")
 # %% [markdown]
 # A pattern is written in the language of the graphs. A bare `x` fits any value, and a second `x` only the same one; `c1` fits
@@ -204,7 +209,8 @@ predict("Which flags does our table name for mul(x, 0.0) -> 0?", None, lambda: t
 # %%
 flagged = [rule for rule in RULES if rule.flags]
 print(len(flagged), "rules have flags; here are six. killer_table(flagged) shows all.")
-killer_table(table[name] for name in ("add-zero", "mul-zero", "sub-self", "div-self", "div-const", "add-add"))
+some = ("add-zero", "mul-zero", "sub-self", "div-self", "div-const", "add-add")
+killer_table(table[name] for name in some)
 # %% [markdown]
 # One row for each flag, with a killer that it excuses, found by trying. *Left side* is what the program gives, *right side* what
 # the rule would make of it. Look at `mul(x, 0.0)`: three flags, three killers. A test holds the whole table to this: a rule
@@ -219,7 +225,8 @@ for step in simplify(layer, fast=("nsz",)).report:
 from minigraph.teach.examples import frozen_layer
 
 attention = fold(frozen_layer()).graph
-print([mg.node_line(node) for node in attention.nodes if node.op == "const" and np.isinf(node.value.array).any()])
+constants = [node for node in attention.nodes if node.op == "const"]
+print([mg.node_line(node) for node in constants if np.isinf(node.value.array).any()])
 # %% [markdown]
 # It would not: the mask is made of -inf.
 #

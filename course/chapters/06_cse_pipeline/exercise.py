@@ -26,7 +26,7 @@ check(cse)
 # %% [markdown]
 # ## 3. Round after round
 #
-# What `optimize` does, without its checks. About 7 lines.
+# What `optimize` does, without its checks; `optimize` stops at 4 rounds, yours at 10. About 7 lines.
 # %% exercise=run_to_fixpoint
 # %%
 check(run_to_fixpoint)
@@ -69,7 +69,22 @@ print(result.graph)
 # %% [markdown]
 # ## Stretch: one table, three hooks
 #
-# Folding, one rule of algebra and CSE in one walk. About 22 lines, 13 of which you have already.
+# Folding, one rule of algebra and CSE in one walk. About 24 lines, 13 of which you have already. To
+# fold, run the operation's own NumPy function on the arrays, with the attributes by name, and make a
+# `Const` of the node's dtype:
+# %%
+sums = parse("""
+graph sums() -> (s) {
+  m = const([[1.0, 2.0], [3.0, 4.0]]) : f32[2,2]
+  s = sum(m) {axis=[0]}
+  return s
+}""")
+m, s = sums.nodes
+arrays = [m.value.array]
+result = OPS[s.op].numpy(*arrays, **dict(s.value or ()))  # a node without attributes has None there
+print(Const.of(np.asarray(result), s.type.dtype))
+# %% [markdown]
+# Now the walk:
 # %% exercise=one_walk
 # %%
 check(one_walk)

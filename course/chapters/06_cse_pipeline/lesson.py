@@ -26,7 +26,8 @@ graph twice(x: f32[4], y: f32[4]) -> (out) {
   out = add(c, d)
   return out
 }""")
-predict("How many of the five operations are left when each value is computed once?", None, lambda: len(cse(twice).graph) - 2)
+predict("How many of the five operations are left when each value is computed once?", None,
+        lambda: len(cse(twice).graph) - 2)
 # %% [markdown]
 # **Common-subexpression elimination** (CSE) merges nodes that compute the same value. The first one stays.
 # %%
@@ -49,6 +50,9 @@ print(value_table(twice))
 # %%
 number_steps(twice)
 # %% [markdown]
+# `x` and `y` are not computed, so they equal nothing else. Their rows hold their own names, which no
+# other node looks up. In the exercise, such a node has the key `None`: it is not looked up at all.
+#
 # ## What belongs in the key?
 #
 # All that decides the value, and nothing more. Too little in the key merges different values: a wrong program. Too much,
@@ -71,10 +75,17 @@ graph pairs(x: f32[2,2], y: f32[2,2]) -> (p, q) {
   q = div(one, minus)
   return p, q
 }""")
-predict("Which pairs may be merged: sums, zeros, subs, muls, maxima?", None, lambda: [step.before[0] for step in cse(pairs).report])
+predict("Which pairs may be merged: sums, zeros, subs, muls, maxima?", None,
+        lambda: [step.before[0] for step in cse(pairs).report])
 # %%
-for first, second in (("sum0", "sum1"), ("zero", "minus"), ("sub_xy", "sub_yx"), ("mul_xy", "mul_yx"), ("max_xy", "max_yx")):
-    print(f"{first:7} and {second:7} same key: {value_number(pairs[first]) == value_number(pairs[second])}")
+for first, second in (
+        ("sum0", "sum1"),
+        ("zero", "minus"),
+        ("sub_xy", "sub_yx"),
+        ("mul_xy", "mul_yx"),
+        ("max_xy", "max_yx")):
+    same = value_number(pairs[first]) == value_number(pairs[second])
+    print(f"{first:7} and {second:7} same key: {same}")
 x = np.ones((2, 2), np.float32)
 print("0.0 == -0.0 in Python:", 0.0 == -0.0)
 print("1/0.0 and 1/-0.0 in the graph:", *mg.run(pairs, x=x, y=x).values())
@@ -92,9 +103,20 @@ draws = mg.trace(lambda: mg.random((3,)) - mg.random((3,)), name="draws")
 print(draws)
 print("merged:", len(cse(draws).report))
 print("mergeable:", {name: OPS[name].mergeable for name in ("mul", "random", "print", "input")})
+print("x and y of twice:", value_number(twice["x"]), value_number(twice["y"]))
+one_site = mg.parse("""
+graph one_site() -> (a, b) {
+  a = random() {shape=[3], site=0}
+  b = random() {shape=[3], site=0}
+  return a, b
+}""")
+print("equal sites, equal numbers:", np.array_equal(*mg.run(one_site).values()))
 # %% [markdown]
-# The tracer gave each draw its own *site*. What is not mergeable (draws, effects, inputs) stays itself. Everything
-# else in the graph has one definition, so there the same equation *is* the same value. That is what single assignment
+# The tracer gave each draw its own *site*; two nodes with one site are one draw, written twice. What is
+# not mergeable (draws, effects, inputs) gets a number of its own and shares no key. For draws and
+# effects, the site or the token already makes keys differ. But all inputs have the same three parts, as
+# the line of `x` and `y` shows: without `mergeable`, `y` would become `x`. Everything else in the graph
+# has one definition, so there the same equation *is* the same value. That is what single assignment
 # buys.
 #
 # ## In a real layer
@@ -102,7 +124,8 @@ print("mergeable:", {name: OPS[name].mergeable for name in ("mul", "random", "pr
 # The attention layer calls `rms_norm(x, norm)` three times, for queries, keys and values. It reads better that way.
 # %%
 layer = frozen_layer()
-predict(f"The layer has {len(layer)} nodes. How many does CSE take away?", None, lambda: len(cse(layer).report))
+predict(f"The layer has {len(layer)} nodes. How many does CSE take away?", None,
+        lambda: len(cse(layer).report))
 # %%
 report = cse(layer).report
 for name in dict.fromkeys(step.after for step in report):
@@ -112,8 +135,9 @@ for name in dict.fromkeys(step.after for step in report):
 #
 # ## One table, three hooks
 #
-# Folding, algebra and CSE are all one forward walk: `rebuild` offers each node to a pass with its operands already
-# replaced. They differ only in the question:
+# Folding, algebra and CSE share one forward walk, the package's function `rebuild`. For each node in
+# order it replaces the operands that are gone, asks the pass, and then keeps the node or notes what
+# stands for it. The passes differ only in the question:
 #
 # | hook | question | answer |
 # |---|---|---|
@@ -143,21 +167,20 @@ def one_round(graph, order):
     return graph
 
 
-predict("relay has 8 nodes. How many are left after one round of dce, cse, simplify, fold, in this order?", None,
+predict("relay has 8 nodes. How many are left after one round of "
+        "dce, cse, simplify, fold, in this order?", None,
         lambda: len(one_round(relay, ("dce", "cse", "simplify", "fold"))))
-# %%
-for order in (("fold", "simplify", "cse", "dce"), ("dce", "cse", "simplify", "fold")):
-    print(" ".join(order), "leaves", len(one_round(relay, order)), "nodes")
-# %% [markdown]
-# Each pass makes work for the next. Folding makes `one` a 1.0; then algebra sees `x * 1.0`; then `exp(a)` is
-# `exp(x)`; then the leftovers are dead. In the wrong order each pass comes too early. And the single walk of the stretch
-# exercise, where each hook sees at once what the others did?
 # %%
 from minigraph.teach.exercises.ch06 import one_walk
 
+for order in (("fold", "simplify", "cse", "dce"), ("dce", "cse", "simplify", "fold")):
+    print(" ".join(order), "leaves", len(one_round(relay, order)), "nodes")
 print("one walk with three hooks, then dce, leaves", len(dce(one_walk(relay)).graph), "nodes")
 # %% [markdown]
-# It has no order to get wrong.
+# Each pass makes work for the next. Folding makes `one` a 1.0; then algebra sees `x * 1.0`; then
+# `exp(a)` is `exp(x)`; then the leftovers are dead. In the wrong order each pass comes too early. In
+# the single walk of the stretch exercise, each hook sees at once what the others did: it has no order
+# to get wrong.
 #
 # Four passes have 24 orders. Here are all of them on the layer, after one round.
 # %%
@@ -176,19 +199,29 @@ def broom_last(order):
     return order.index("dce") > max(order.index("fold"), order.index("simplify"))
 
 
-print("dce after fold and simplify:", {size: {broom_last(order) for order in group} for size, group in groups.items()})
+print("dce after fold and simplify:",
+      {size: {broom_last(order) for order in group} for size, group in groups.items()})
+for order in (("fold", "simplify", "dce", "cse"), ("fold", "cse", "simplify", "dce")):
+    print(" ".join(order), "leaves", len(one_round(layer, order)), "of the layer,",
+          len(one_round(relay, order)), "of relay")
 # %% [markdown]
-# In all of the best, and in no other, `dce` comes after both `fold` and `simplify`. The broom goes last.
+# In all of the best, and in no other, `dce` comes after both `fold` and `simplify`: the broom goes
+# after those that leave something lying about. `cse` drops what it merges, so on the layer its place
+# does not matter. On `relay` it does: before `simplify`, `exp(a)` is not yet `exp(x)`, and `cse` comes
+# too early.
 #
 # ## Until nothing changes
 #
-# Nobody should have to know the best order by heart. So `optimize` repeats the round until nothing changes: a **fixpoint**.
-# It gives up after 4 rounds.
+# Nobody should have to know the best order by heart. So `optimize` repeats the round until nothing
+# changes: a **fixpoint**. A round has changed nothing when no pass reports a change. It gives up after
+# 4 rounds; your own loop, in the exercise, after 10.
 # %%
-predict("How many different graphs do the 24 orders end with, when each is repeated until nothing changes?", None)
+predict("How many different graphs do the 24 orders end with, "
+        "when each is repeated until nothing changes?", None)
 # %%
 ends = {order: mg.optimize(layer, passes=order) for order in permutations(PASSES)}
-print("different graphs:", len({str(end.graph) for end in ends.values()}), "  nodes:", {len(end.graph) for end in ends.values()})
+print("different graphs:", len({str(end.graph) for end in ends.values()}),
+      "  nodes:", {len(end.graph) for end in ends.values()})
 print("rounds needed:", sorted({len(end.history) // len(PASSES) for end in ends.values()}))
 # %% [markdown]
 # Every order ends at the same graph here; a bad one needs a round more. So order is not irrelevant: it costs compile time,
@@ -206,8 +239,10 @@ mg.draw_history(worst)
 # %%
 print(mg.optimize(layer).why("mul.6"))
 # %% [markdown]
-# The answer leads to the value that stands for it, and to the source lines of all three. This works because every pass
-# must report each change. A pass that forgets to is refused:
+# `3. cse, cse:` means: the third pass that ran, `cse`, by its rule `cse` (`simplify` has many rules,
+# `cse` this one). The lines down to `mul = ...` say what became of `mul.6`. Below is the value that
+# stands for it, which nodes it replaced, and, after `traced:`, their source lines. This works because
+# every pass must report each change. A pass that forgets to is refused:
 # %%
 def forgetful(graph):
     return Result(cse(graph).graph, ())
@@ -246,6 +281,20 @@ print("one object:", first is second, "  nodes made:", len(memo))
 #
 # ## Write the pass
 #
+# The operands of a node are names, `node.inputs`, and the package's key has names, too. They do the
+# work of the table's numbers: once each name that is gone is replaced by the one that stands for it,
+# equal values have one name. A node never changes, so make a new one. A graph takes a tuple of nodes,
+# and outputs as pairs of public name and value.
+# %%
+for name in ("a", "b", "c", "d"):
+    print(name, twice[name].inputs, value_number(twice[name]))
+d = twice["d"]
+new = mg.Node(d.name, d.op, ("a",), d.value, d.type, d.origin)  # b is gone, and a stands for it
+same = value_number(new) == value_number(twice["c"])
+print("new d", new.inputs, value_number(new), "the key of c:", same)
+nodes = [twice[name] for name in ("x", "y", "a", "c")]
+print(mg.Graph("shorter", tuple(nodes), (("out", "c"),)))
+# %% [markdown]
 # Open `exercises/06_cse_pipeline.ipynb`. You write the key, then the pass, then the loop that runs passes to a fixpoint, and
 # you refute three keys that are too small.
 #

@@ -28,9 +28,9 @@ from ..limits import TookTooLong, time_limit
 def users_of(graph, name):
     """The names of the nodes that read the value ``name``: a list, in the order of the nodes.
 
-    A node that reads it twice, like ``y = mul(x, x)``, is listed twice: ``users_of(graph, "x") == ["y", "y"]``.
-    An output is no node, so it is not listed. ``graph.nodes`` holds the nodes, ``node.inputs`` the names that a node
-    reads. About 6 lines.
+    A node that reads it twice, like ``y = mul(x, x)``, is listed twice:
+    ``users_of(graph, "x") == ["y", "y"]``. An output is no node, so it is not listed. ``graph.nodes``
+    holds the nodes, ``node.inputs`` the names that a node reads. About 6 lines.
     """
     ### BEGIN SOLUTION
     readers = []
@@ -118,20 +118,24 @@ def first_problem(graph):
     - ``"known-op"``: every ``node.op`` is a key of ``OPS``.
     - ``"inputs-first"``: no node with the op ``"input"`` comes after a node with another op.
     - ``"defined-earlier"``: every name in ``node.inputs`` is the name of an earlier node.
-    - ``"right-type"``: ``type_is_right`` says so of every node. It is given; read it, and ask it only about a node whose
-      op is known and whose operands' types are in ``types``.
-    - ``"right-outputs"``: in ``graph.outputs``, pairs (public name, value name), every value is the name of a node, and no
-      public name stands twice. (No graph here returns a token.)
+    - ``"right-type"``: ``type_is_right`` says so of every node. It is given; read it, and ask it only
+      about a node whose op is known and whose operands' types are in ``types``.
+    - ``"right-outputs"``: in ``graph.outputs``, pairs (public name, value name), every value is the
+      name of a node, and no public name stands twice. (No graph here returns a token.)
 
-    So a graph with ``y = neg(y)`` gives ``"defined-earlier"``. Where several rules are broken, name any one of them.
-    About 18 lines.
+    So a graph with ``y = neg(y)`` gives ``"defined-earlier"``. Where several rules are broken, name
+    any one of them. About 18 lines.
     """
     def type_is_right(node, types):
-        """Is the node's type what it should be? ``types`` maps the names of the nodes before it to their types."""
+        """Is the node's type what it should be?
+
+        ``types`` maps the names of the nodes before it to their types.
+        """
         if node.op in ("input", "const"):
             return node.op == "input" or node.type == node.value.type
         try:
-            return node.type == infer(OPS[node.op], tuple(types[name] for name in node.inputs), node.value)
+            operands = tuple(types[name] for name in node.inputs)
+            return node.type == infer(OPS[node.op], operands, node.value)
         except GraphError:  # the operands do not fit the operation
             return False
 
@@ -439,13 +443,15 @@ def judge_verifier(function) -> Verdict:
 
 
 def interpret(graph, inputs):
-    """Run the graph, node by node, with NumPy: a dict from public output name to array, in the order of the outputs.
+    """Run the graph, node by node, with NumPy:
+    a dict from public output name to array, in the order of the outputs.
 
-    ``inputs`` is a dict from input name to array; do not change it. A const's array is ``node.value.array``. For any
-    other node call ``OPS[node.op].numpy(*arrays, **attributes)`` with its operands' arrays, in order;
-    ``dict(node.value or ())`` are its attributes. Every node runs once, in the order of the list, used or not: a print is
-    there for its effect, and its result is a token that the next effect takes as an operand like any other. No graph here
-    has random draws, and there may be thousands of nodes. About 10 lines.
+    ``inputs`` is a dict from input name to array; do not change it. A const's array is
+    ``node.value.array``. For any other node call ``OPS[node.op].numpy(*arrays, **attributes)`` with its
+    operands' arrays, in order; ``dict(node.value or ())`` are its attributes. Every node runs once, in
+    the order of the list, used or not: a print is there for its effect, and its result is a token that
+    the next effect takes as an operand like any other. No graph here has random draws, and there may be
+    thousands of nodes. About 10 lines.
 
     For ``y = neg(x)``, returned as ``out``: ``interpret(graph, {"x": np.float32([1, 2])})`` is
     ``{"out": array([-1., -2.], dtype=float32)}``.
@@ -678,11 +684,13 @@ def show(value) -> str:
 
 
 def in_order(nodes):
-    """Put nodes that come in any order into an order that the IR accepts: a list, or None where there is none.
+    """Put nodes that come in any order into an order that the IR accepts:
+    a list, or None where there is none.
 
-    Inputs first, and every node after the nodes that define its operands; any such order will do. Every operand is defined
-    by one of the nodes, and no two have the same name. None for a cycle: ``a = neg(b)`` with ``b = neg(a)``.
-    So of ``(z, y, x)``, where z reads y and y reads x, it makes ``[x, y, z]``. About 12 lines.
+    Inputs first, and every node after the nodes that define its operands; any such order will do. Every
+    operand is defined by one of the nodes, and no two have the same name. None for a cycle:
+    ``a = neg(b)`` with ``b = neg(a)``. So of ``(z, y, x)``, where z reads y and y reads x, it makes
+    ``[x, y, z]``. About 12 lines.
     """
     ### BEGIN SOLUTION
     ordered = [node for node in nodes if node.op == "input"]
@@ -1109,7 +1117,8 @@ BREAKS = (
           "Put one node into the tuple twice: (x, two, y, y, seen, z).",
           lambda graph: "Which of the two is meant where the name is read? With one definition a name needs no context: that is"
           " static single assignment."),
-    Break("01", "known-op", GOOD, 'Graph("bad", (x, two, y, seen, Node("z", "expp", ("y",), None, x.type)), good.outputs)',
+    Break("01", "known-op", GOOD,
+          'Graph(\n    "bad", (x, two, y, seen, Node("z", "expp", ("y",), None, x.type)), good.outputs)',
           "This is about the field op: a word that is no key of OPS. It takes a new Node with an old name.",
           'In place of z write Node("z", "expp", ("y",), None, x.type).',
           lambda graph: "An op that is not in the table has no meaning: nobody could run it, type it or fold it."),
@@ -1122,18 +1131,18 @@ BREAKS = (
           "Move z in front of y, which it reads.",
           lesson_earlier),
     Break("01", "right-value", GOOD,
-          'Graph("bad", (x, Node("two", "const", (), 2.0, Type("f32")), y, seen, z), good.outputs)',
+          'Graph(\n    "bad", (x, Node("two", "const", (), 2.0, Type("f32")), y, seen, z), good.outputs)',
           "This is about the field value, the fourth: a Const in a const, attributes where the row asks for some, otherwise None.",
           'In place of two write a node that holds a plain Python number, not Const.of(2.0, "f32").',
           lesson_value),
     Break("01", "right-type", GOOD,
-          'Graph("bad", (x, two, y, seen, Node("z", "exp", ("y",), None, Type("f64", (4,)))), good.outputs)',
+          'Graph(\n    "bad", (x, two, y, seen, Node("z", "exp", ("y",), None, Type("f64", (4,)))), good.outputs)',
           "This is about the field type, the last one: the node says another type than infer. The name, the op and the operands may"
           " stay as they are.",
           'Make z anew, and let it say Type("f64", (4,)).',
           lesson_type),
     Break("01", "effects-in-line", GOOD,
-          'Graph("bad", (x, two, y, seen, z, Node("again", "assert_finite", ("z",), None, Type("token"))), good.outputs)',
+          'Graph(\n    "bad",\n    (x, two, y, seen, z, Node("again", "assert_finite", ("z",), None, Type("token"))),\n    good.outputs)',
           "One effect alone is always in line: this takes a second one. What would it have to read to come after the first?",
           "Append a second assert_finite that reads z, and leave out its last operand, the token seen.",
           lesson_effects),

@@ -31,16 +31,17 @@ from ..limits import TookTooLong, time_limit
 def is_identity(op, const):
     """Is op(x, const) the same as x, to the bit, whatever x is? True or False.
 
-    ``op`` is "add", "sub", "mul" or "div". ``const`` is a Const of floats or integers, of any shape; ``const.array``
-    is its array. x has the dtype of the constant.
+    ``op`` is "add", "sub", "mul" or "div". ``const`` is a Const of floats or integers, of any shape;
+    ``const.array`` is its array. x has the dtype of the constant.
 
         is_identity("mul", Const.of([1.0, 1.0], "f32"))   # True
         is_identity("mul", Const.of([1.0, 2.0], "f32"))   # False: an x beside the 2.0 is doubled
 
     "div" comes with floats only: the verifier refuses a div of integers, because 7 / 2 is no integer.
 
-    0.0 == -0.0 is True in Python; ``same_bits(a, b)`` tells the two zeros apart. It compares dtype and shape too: the
-    float64 -0.0, which Python's -0.0 is, does not have the same bits as a float32 -0.0. About 3 lines.
+    0.0 == -0.0 is True in Python; ``same_bits(a, b)`` tells the two zeros apart. It compares dtype and
+    shape too: the float64 -0.0, which Python's -0.0 is, does not have the same bits as a float32 -0.0.
+    About 3 lines.
     """
     ### BEGIN SOLUTION
     identities = {"add": -0.0, "sub": 0.0, "mul": 1.0, "div": 1.0}
@@ -162,14 +163,14 @@ def simplify(graph):
         floats:    x + -0.0    -0.0 + x    x - 0.0    x * 1.0    1.0 * x    x / 1.0
         integers:  x + 0       0 + x       x - 0      x * 1      1 * x
         both:      neg(neg(x))
-    The constant may be an array; then all of its elements must be the right ones. Whoever read the operation reads
-    x from then on: other operations, prints, and outputs, whose public names stay.
+    The constant may be an array; then all of its elements must be the right ones. Whoever read the
+    operation reads x from then on: other operations, prints, and outputs, whose public names stay.
 
-    x must have the type of what it replaces: x : f32[4] plus a constant f32[2,4] is f32[2,4], so that stays.
-    ``node.type`` is the type of a value. Nodes never change: make a new Node(name, op, inputs, value, type, origin);
-    ``origin``, the source lines, is free: nobody checks it, and ``node.origin`` will do. The result is a
-    Graph(graph.name, tuple(nodes), outputs), and outputs are pairs (public name, name of a value).
-    Constants that nobody reads any more may stay (chapter 05).
+    x must have the type of what it replaces: x : f32[4] plus a constant f32[2,4] is f32[2,4], so that
+    stays. ``node.type`` is the type of a value. Nodes never change: make a new Node(name, op, inputs,
+    value, type, origin); ``origin``, the source lines, is free: nobody checks it, and ``node.origin``
+    will do. The result is a Graph(graph.name, tuple(nodes), outputs), and outputs are pairs (public
+    name, name of a value). Constants that nobody reads any more may stay (chapter 05).
 
         a = mul(x, one)                        b = neg(x)
         b = neg(a)              becomes        return y = x
@@ -190,9 +191,10 @@ def simplify(graph):
         elif node.op in identities:
             pairs = [inputs, inputs[::-1]] if OPS[node.op].commutative else [inputs]
             for x, c in pairs:
-                const = known[c].value if known[c].op == "const" else None
-                if const and same_bits(const.array, np.full(const.shape, identities[node.op], const.array.dtype)):
-                    same.append(x)
+                if known[c].op == "const":
+                    array = known[c].value.array
+                    if same_bits(array, np.full(array.shape, identities[node.op], array.dtype)):
+                        same.append(x)
         same = [x for x in same if known[x].type == node.type]
         if same:
             stands_for[node.name] = same[0]
@@ -440,17 +442,18 @@ def my_rules():
         eq(x, x)        becomes  true
         abs(mul(x, x))  becomes  mul(x, x)
 
-    A row is Rule(name, pattern, result, domain, flags). ``domain`` is a tuple out of "float", "signed" and
-    "unsigned" (integers, which wrap around), ``flags`` a tuple out of "nnan", "ninf" and "nsz": promises about what goes
-    in and what comes out. A row is used only where all of its flags are allowed. So every killer of a row must be
-    promised away by one of its flags, and a flag that promises no killer away is refused. A wish that needs flags for
-    floats and none for integers makes two rows:
+    A row is Rule(name, pattern, result, domain, flags). ``domain`` is a tuple out of "float", "signed"
+    and "unsigned" (integers, which wrap around), ``flags`` a tuple out of "nnan", "ninf" and "nsz":
+    promises about what goes in and what comes out. A row is used only where all of its flags are
+    allowed. So every killer of a row must be promised away by one of its flags, and a flag that
+    promises no killer away is refused. A wish that needs flags for floats and none for integers makes
+    two rows:
 
         Rule("sub-self-int", "sub(x, x)", "0", ("signed", "unsigned"), ())
         Rule("sub-self", "sub(x, x)", "0", ("float",), ("nnan", "ninf"))
 
-    Here ("nnan",) would do as well: inf - inf is NaN. Both are accepted, as for any killer that two flags promise away.
-    Where a wish is wrong and no flag helps, it gets no row. About 10 lines.
+    Here ("nnan",) would do as well: inf - inf is NaN. Both are accepted, as for any killer that two
+    flags promise away. Where a wish is wrong and no flag helps, it gets no row. About 10 lines.
     """
     ### BEGIN SOLUTION
     integers = ("signed", "unsigned")
@@ -705,12 +708,13 @@ def every_value(graph, inputs) -> dict[str, np.ndarray]:
 
 
 def find_killer(before, after, values):
-    """Inputs on which two graphs differ in a bit, as a dict that ``run`` takes; None where there are none.
+    """Inputs on which two graphs differ in a bit, as a dict that ``run`` takes; None if there are none.
 
-    Both graphs have the same inputs and the same outputs. Each input is a single float of some dtype (f32[], f16[] …)
-    and is to take each of ``values``, a tuple of Python floats, together with each of the others: two inputs and
-    three values are nine combinations. ``run(graph, inputs)`` gives a dict from output to array;
-    ``Const.of(-0.0, "f16").array`` is an array of a dtype. All NaNs count as equal. About 7 lines.
+    Both graphs have the same inputs and the same outputs. Each input is a single float of some dtype
+    (f32[], f16[] …) and is to take each of ``values``, a tuple of Python floats, together with each of
+    the others: two inputs and three values are nine combinations. ``run(graph, inputs)`` gives a dict
+    from output to array; ``Const.of(-0.0, "f16").array`` is an array of a dtype. All NaNs count as
+    equal. About 8 lines.
 
     If ``before`` returns add(x, zero) with zero = const(0.0), and ``after`` returns x:
 
@@ -721,7 +725,8 @@ def find_killer(before, after, values):
     from itertools import product
 
     for numbers in product(values, repeat=len(before.inputs)):
-        inputs = {node.name: Const.of(number, node.type.dtype).array for node, number in zip(before.inputs, numbers)}
+        pairs = zip(before.inputs, numbers)
+        inputs = {node.name: Const.of(number, node.type.dtype).array for node, number in pairs}
         wanted, given = run(before, inputs), run(after, inputs)
         if not all(same_bits(wanted[name], given[name]) for name in wanted):
             return inputs
@@ -925,7 +930,8 @@ def harmless(wrong, fits: str, integers: str, floats: str):
             return f"The rule fired. {integers}"
         x = first_killer(wrong, graph)
         if x is not None:
-            return f"The rule fired, and it is wrong for x = {show_element(x)}. But no output shows it: let the graph return the value itself."
+            return (f"The rule fired, and it is wrong for x = {show_element(x)}. But no output shows it:"
+                    " let the graph return the value itself.")
         return f"The rule fired, and is right for every x that this graph lets in. {floats}"
 
     return hint

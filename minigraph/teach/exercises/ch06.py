@@ -13,10 +13,9 @@ from ...passes import cse as package_cse
 from ...passes import dce, fold, simplify
 from ...text import parse
 from ...types import Const, splat
-from ...verify import problems
 from ..exercise import Exercise, Mistake, Refutation
 from ..graphs import Space
-from ..judge import judge_calls, judge_pass
+from ..judge import judge_calls, judge_one, judge_pass
 
 SPACE = Space(
     inputs=(("x", "f32[2,2]"), ("y", "f32[2,2]")),
@@ -91,12 +90,14 @@ def merge_all(graph: Graph) -> Graph:
 
 
 def cse_key(node):
-    """What decides this node's value: two nodes with equal keys are computed once. None: never merge this node.
+    """What decides this node's value: two nodes with equal keys are computed once.
+    None: never merge this node.
 
-    A key is a tuple, because it is looked up in a dict. It has the operation, the operands, and ``node.value``: the
-    attributes, or the constant (a Const compares dtype, shape and bits). Where ``OPS[node.op].commutative``, the order
-    of the operands must not matter. Where not ``OPS[node.op].mergeable`` (inputs, draws, effects), the answer is None.
-    The node's own name must not be in the key. Example: a = mul(x, y) and b = mul(y, x) have one key.
+    A key is a tuple, because it is looked up in a dict. It has the operation, the operands, and
+    ``node.value``: the attributes, or the constant (a Const compares dtype, shape and bits). Where
+    ``OPS[node.op].commutative``, the order of the operands must not matter. Where not
+    ``OPS[node.op].mergeable`` (inputs, draws, effects), the answer is None. The node's own name must
+    not be in the key. Example: a = mul(x, y) and b = mul(y, x) have one key.
     """
     ### BEGIN SOLUTION
     if not OPS[node.op].mergeable:
@@ -180,6 +181,11 @@ def key_without_value(node):
     return key and key[:2]
 
 
+def key_type_for_value(node):
+    key = right_key(node)
+    return key and (*key[:2], node.type)
+
+
 def key_numbers(node):
     """Constants by their numbers, as Python compares them."""
     key = right_key(node)
@@ -260,10 +266,11 @@ def key_lists_inside(node):
 def cse(graph):
     """Merge the nodes that compute the same value: the first one stays, the others go. Graph -> Graph.
 
-    Two nodes are the same value when operation, operands and ``node.value`` are equal, where the operands' order does
-    not count if ``OPS[node.op].commutative``; only nodes with ``OPS[node.op].mergeable`` are merged. A value that was
-    merged away is replaced by the one that stays, in operands and in outputs (whose public names stay). One forward
-    walk is enough if the operands are replaced before the node is looked up. Example: of a = mul(x, y), b = mul(y, x),
+    Two nodes are the same value when operation, operands and ``node.value`` are equal, where the
+    operands' order does not count if ``OPS[node.op].commutative``; only nodes with
+    ``OPS[node.op].mergeable`` are merged. A value that was merged away is replaced by the one that
+    stays, in operands and in outputs (whose public names stay). One forward walk is enough if the
+    operands are replaced before the node is looked up. Example: of a = mul(x, y), b = mul(y, x),
     c = exp(a), d = exp(b) only a and c stay.
     """
     ### BEGIN SOLUTION
@@ -352,6 +359,10 @@ def cse_without_value(graph):
     return cse_variant(graph, key=key_without_value)
 
 
+def cse_type_for_value(graph):
+    return cse_variant(graph, key=key_type_for_value)
+
+
 def cse_attributes(graph):
     return cse_variant(graph, key=key_attributes)
 
@@ -373,15 +384,25 @@ def cse_renamed(graph):
     return Graph(done.name, done.nodes, tuple((value, value) for _, value in done.outputs))
 
 
+def cse_public_alias(graph):
+    done = cse_variant(graph)
+    old = [value for _, value in graph.outputs]
+    moved = {before: after for before, (_, after) in zip(old, done.outputs)}
+    pairs = tuple((moved.get(public, public), value) for public, value in done.outputs)
+    return Graph(done.name, done.nodes, pairs)
+
+
 # ---- round after round ----------------------------------------------------------------------------------------------
 
 
 def run_to_fixpoint(passes, graph):
-    """Run ``passes`` in order, round after round, until a round changes nothing. Returns the tuple (graph, rounds).
+    """Run ``passes`` in order, round after round, until a round changes nothing.
+    Returns the tuple (graph, rounds).
 
-    ``passes`` are functions Graph -> Graph. A round has changed nothing when the graph at its end equals (==) the graph
-    at its start, so also when one pass undid what another did. This last round counts, too. Some passes never come to
-    rest: after 10 rounds stop all the same. Example: on a graph where there is nothing to do, it returns (graph, 1).
+    ``passes`` are functions Graph -> Graph. A round has changed nothing when the graph at its end
+    equals (==) the graph at its start, so also when one pass undid what another did. This last round
+    counts, too. Some passes never come to rest: after 10 rounds stop all the same. Example: on a graph
+    where there is nothing to do, it returns (graph, 1).
     """
     ### BEGIN SOLUTION
     for rounds in range(1, 11):
@@ -620,11 +641,12 @@ def explain_rounds(case, want, got):
 def one_walk(graph):
     """Folding, one rule of algebra and CSE in a single forward walk. Graph -> Graph.
 
-    For each node, after its operands are replaced by what stands for them: (1) if it is foldable and all operands are
-    constants, it becomes a const of the same name; (2) if it is mul(a, c) with c a constant whose elements are all 1, and a
-    has the node's type, then a stands for it; (3) if an equal node has been seen, as in ``cse``, that one stands for it.
-    What (1) makes must be offered to (3). Leave operands that nobody reads any more: dce takes them. Every operation on
-    constants here can be computed, so you need no try. Example: mul(x, sub(3.0, 2.0)) becomes x.
+    For each node, after its operands are replaced by what stands for them: (1) if it is foldable and
+    all operands are constants, it becomes a const of the same name; (2) if it is mul(a, c) with c a
+    constant whose elements are all 1, and a has the node's type, then a stands for it; (3) if an equal
+    node has been seen, as in ``cse``, that one stands for it. What (1) makes must be offered to (3).
+    Leave operands that nobody reads any more: dce takes them. Every operation on constants here can be
+    computed, so you need no try. Example: mul(x, sub(3.0, 2.0)) becomes x.
     """
     ### BEGIN SOLUTION
     table, alias, known, nodes = {}, {}, {}, []
@@ -633,14 +655,16 @@ def one_walk(graph):
         operands = [known[name] for name in inputs]
         node = Node(node.name, node.op, inputs, node.value, node.type, node.origin)
         if inputs and OPS[node.op].foldable and all(one.op == "const" for one in operands):
-            result = OPS[node.op].numpy(*[one.value.array for one in operands], **dict(node.value or ()))
+            arrays = [one.value.array for one in operands]
+            result = OPS[node.op].numpy(*arrays, **dict(node.value or ()))
             value = Const.of(np.asarray(result), node.type.dtype)
             node = Node(node.name, "const", (), value, node.type, node.origin)
         elif node.op == "mul" and operands[1].op == "const" and operands[0].type == node.type:
             if (operands[1].value.array == 1).all():
                 alias[node.name] = inputs[0]
                 continue
-        key = (node.op, tuple(sorted(node.inputs)) if OPS[node.op].commutative else node.inputs, node.value)
+        reads = sorted(node.inputs) if OPS[node.op].commutative else node.inputs
+        key = (node.op, tuple(reads), node.value)
         if OPS[node.op].mergeable and key in table:
             alias[node.name] = table[key]
             continue
@@ -806,11 +830,12 @@ def cse_merges_draws(graph):
 
 
 def lesson_of_attributes(graph):
-    """The verifier sees a merge of two types; what the learner's graph has decides the sentence."""
-    if next(problems(cse_without_attributes(graph)), None) is None:
+    """A merge of two types is found without running anything; it depends on the learner's graph."""
+    if judge_one(cse_without_attributes, graph)[0].kind == "wrong-value":
         return "The verifier cannot help here: both nodes have the same type, so the merged graph is valid, and wrong."
-    return ("Here the two types differ, so the verifier sees it. On a square matrix, a sum over rows and a sum over columns have"
-            " the same type; then only the values tell.")
+    return ("Here the two types differ, so a check of types finds it. On a square matrix, a sum"
+            " over rows and"
+            " one over columns have the same type: then only the values tell.")
 
 
 EXERCISES = (
@@ -824,6 +849,9 @@ EXERCISES = (
         (Mistake(key_attributes, "wrong-value", "Attributes belong to the key: a sum over rows is not a sum over columns."),
          Mistake(key_without_value, "wrong-value", "node.value is missing in the key: it holds the constant, or the"
                  " attributes. Without it, any two constants are one."),
+         Mistake(key_type_for_value, "wrong-value", "The type does not replace node.value: two"
+                 " constants of one"
+                 " type may differ, and so may two sums over other axes."),
          Mistake(key_numbers, "wrong-value", "Compared as numbers, 0.0 equals -0.0, and 1/0.0 is not 1/-0.0. A Const compares bits:"
                  " put node.value itself into the key."),
          Mistake(key_draws, "wrong-value", "Two draws are two draws, even where they look alike: random is not mergeable."),
@@ -873,6 +901,9 @@ EXERCISES = (
                  " do not look such a node up at all."),
          Mistake(cse_without_value, "wrong-value", "node.value is missing in the key: it holds the constant, or the"
                  " attributes. Without it, any two constants are one."),
+         Mistake(cse_type_for_value, "wrong-value", "The type does not replace node.value: two"
+                 " constants of one"
+                 " type may differ, and so may two sums over other axes."),
          Mistake(cse_attributes, "wrong-value", "Attributes belong to the key: a sum over rows is not a sum over columns."),
          Mistake(cse_numbers, "wrong-value", "Compared as numbers, 0.0 equals -0.0, and 1/0.0 is not 1/-0.0. A Const compares bits:"
                  " put node.value itself into the key."),
@@ -880,7 +911,11 @@ EXERCISES = (
                  " may give the one or the other zero, by the order. OPS[node.op].commutative tells."),
          Mistake(cse_one_order, "did-nothing", "mul(x, y) and mul(y, x) are one value: where the operation commutes, sort the"
                  " operands in the key."),
-         Mistake(cse_renamed, "lost", "An output's public name is a promise to the caller: only the value behind it may change.")),
+         Mistake(cse_renamed, "lost", "An output's public name is a promise to the caller: only the"
+                 " value behind it may change."),
+         Mistake(cse_public_alias, "invalid", "A public name is no value: replace only the second"
+                 " part of each"
+                 " pair, and keep the first.")),
         (cse_by_the_package, cse_by_numbers),
         probes=tuple((graph,) for graph in TARGETS),
         praise="One walk was enough, at any depth, because the operands were replaced before the node was looked up.",
