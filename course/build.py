@@ -58,9 +58,11 @@ def build(args: list[str]) -> int:
     import nbformat
 
     status = 0
-    for path, read in notebooks().items():
-        if args and not any(word in path for word in args):
-            continue
+    chosen = {path: read for path, read in notebooks().items() if not args or any(word in path for word in args)}
+    if not chosen:
+        print(f"No notebook's path has {' or '.join(args)} in it.", file=sys.stderr)
+        return 1
+    for path, read in chosen.items():
         cells = read()
         started = time.monotonic()
         notebook = nbformat.from_dict(make_notebook(path, cells))

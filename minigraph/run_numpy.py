@@ -136,7 +136,7 @@ class Executable:
                 raise RunError(f"input '{name}' ({type}) is missing")
             array = np.asarray(inputs[name])
             if array.dtype != DTYPES[type.dtype] or array.shape != type.shape:
-                raise RunError(f"input '{name}' is {type}, but an array {array.dtype}{list(array.shape)} was given.")
+                raise RunError(f"input '{name}' is {type}, but an array {array.dtype}{list(array.shape)} was given")
             if name in self.donate and not array.flags.writeable:
                 raise RunError(f"input '{name}' is donated, so it is written to, but the array is read-only")
             arrays.append(array)

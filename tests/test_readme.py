@@ -55,3 +55,10 @@ def test_every_chapter_is_in_the_map_with_its_minutes():
     assert list(rows) == [folder.name for folder in chapters()]
     for folder in chapters():
         assert abs(int(rows[folder.name]) - gates.measure(folder)["with exercises"]) <= 10, folder.name
+
+
+def test_the_example_graph_is_a_graph():
+    from minigraph import parse, verify
+
+    text = README.split("## Cheat sheet")[1].split("```")[1]
+    verify(parse(text))

@@ -74,7 +74,8 @@ np.any(x[:0])  np.all(x[:0])  np.concatenate([x[:0],x])  x[:0].reshape(0,5)  x[:
 np.reshape(x[0],(1,1))  np.transpose(x[0])  x[0].max()  np.squeeze(x[0])  (x>0)+(x<0)  np.maximum(x>0,x<0)
 (x>0)*1.5  (x>0)/2  (x>0)**2  (x>0)@(x>0)  np.cumsum(x>0)  np.sum(x>0)  np.mean(x>0)  (x>0)-(x<0)  -(x>0)
 np.select([x>1],[x],x)  np.max(x,initial=0,where=x<2)  np.min(x,where=x>2)  np.all(x,where=x>0)  x.any(where=x<0)
-np.clip(x,[0],[1])  np.clip(x,None,[2]*18)  x.reshape(3.0,6)  x[18]  x[-19]  x[0,0]  x[1.5]  x.reshape(4,4)  x+np.zeros(7)  x.sum(axis=1)  np.concatenate([x,x[None]])
+np.clip(x,[0],[1])  np.clip(x,x[:1],x[2:3])  np.clip(x[1:2],x[:1],x[2:3])
+np.clip(x,None,[2]*18)  x.reshape(3.0,6)  x[18]  x[-19]  x[0,0]  x[1.5]  x.reshape(4,4)  x+np.zeros(7)  x.sum(axis=1)  np.concatenate([x,x[None]])
 np.swapaxes(x,0,1)  np.expand_dims(x,5)  np.stack([x,x[:2]])  x@np.ones(3)  x[[99]]  x[[0],[1]]  np.squeeze(x,0)
 np.split(x,4)  np.max(x[:0])  np.argmax(x[:0])  np.concatenate([x[0],x[1]])  np.moveaxis(x,0,3)
 x.reshape(3,6)[:,:,0]  x.missing  x<<1.5  x['a']

@@ -205,7 +205,8 @@ def apply(compiled: Compiled, pattern: Call, node: Node, env: Env) -> Rewrite | 
         return None
     if not isinstance(new, str):
         check_weight(rule, pattern, new, node)
-    return Rewrite(rule.name, new, f"{rule.pattern} -> {rule.result}: {rule.why}")
+    allowed = f"allowed by {' '.join(rule.flags)}; else " if rule.flags else ""
+    return Rewrite(rule.name, new, f"{rule.pattern} -> {rule.result}: {allowed}{rule.why}")
 
 
 def refusal(rule: Rule, node: Node, holes: dict[str, str], env: Env) -> str:

@@ -19,13 +19,15 @@ from ..verify import problems
 from . import state
 from .exercise import Exercise, Mistake, said, solved, source_of
 from .exercises import BAKED, BREAKS, CHAPTERS, EXERCISES, REFUTATIONS
+from .exact import is_right
 from .invariants import RULES, broken_rules
 from .judge import Failure, equal, error_of, graph_size, judge_one, show_array
-from .limits import TookTooLong, time_limit
+from .limits import TookTooLong, print_limit, time_limit
 from .mine import load_mine, names_read, save_mine
 from .report import Report, pictures_of
 
 SECONDS = 2  # that a function to refute may take
+LOOK_SECONDS = 5  # that the search for a known mistake may take
 TRIES = 3  # wrong checks after which the solution is shown
 
 
@@ -38,9 +40,12 @@ def find(function) -> Exercise:
     name = getattr(function, "__name__", None)
     if not callable(function) or name is None:
         raise LearnerError(f"check takes a function, like check(fold), not {type(function).__name__}")
+    if name == "<lambda>":
+        raise LearnerError("a lambda has no name that says which exercise it is: write def, and the exercise's name")
     if name not in EXERCISES:
         raise LearnerError(f"no exercise is called '{name}'. {nearest(name, EXERCISES)}".strip())
-    if function.__module__.startswith("minigraph.") and not function.__module__.startswith("minigraph.teach."):
+    module = str(getattr(function, "__module__", ""))
+    if module.startswith("minigraph.") and not module.startswith("minigraph.teach."):
         raise LearnerError(f"this is the package's own {name}: run the cell that defines yours first")
     return EXERCISES[name]
 
@@ -48,11 +53,16 @@ def find(function) -> Exercise:
 def check(function: Callable) -> Report:
     """Judge a solution. Not attempted, wrong (with the smallest case that shows it), or right."""
     exercise = find(function)
+    with print_limit():
+        return checked(exercise, function)
+
+
+def checked(exercise: Exercise, function: Callable) -> Report:
     code = getattr(function, "__code__", None)
     for name in exercise.without:
         if code and name in names_read(code):
             return Report(exercise.name, "wrong", f"{name} does all the work here: write it yourself.")
-    verdict = exercise.judge(exercise.adapt(function))
+    verdict = exercise.verdict(exercise.adapt(function))
     failure = verdict.failure
     if failure is not None and failure.kind == "not-attempted":
         return Report(exercise.name, "not attempted", "It is your turn.",
@@ -64,7 +74,11 @@ def check(function: Callable) -> Report:
         lines += save_mine(exercise, function) if exercise.is_pass else []
         return Report(exercise.name, "right", f"{verdict.tried:,} cases agree with the reference.", tuple(lines))
     tries = state.record_check(exercise.name, "wrong")
-    mistake = known_mistake(exercise, failure, function)
+    try:
+        with time_limit(LOOK_SECONDS):
+            mistake = known_mistake(exercise, failure, function)
+    except TookTooLong:
+        mistake = None
     lines = [mistake.note] if mistake else []
     if tries >= TRIES:
         lines.append(f"hint({exercise.name}) helps, and solution({exercise.name}) is open.")
@@ -96,7 +110,7 @@ def answer(exercise: Exercise, function: Callable, case: tuple):
     try:
         with contextlib.redirect_stdout(io.StringIO()):  # what it prints was seen once
             result = exercise.adapt(function)(*case)
-    except Exception as error:  # a learner's code and a mistake may raise anything
+    except (Exception, SystemExit) as error:  # a learner's code and a mistake may raise anything
         return error_of(error)
     return getattr(result, "graph", result)
 
@@ -135,7 +149,7 @@ def predict(question: str, answer=None, actual: Callable | None = None) -> None:
         print(f"{question}\nWrite your prediction in place of None and run this cell again.")
         return
     value = actual() if actual else None
-    state.update("predictions", question, repr(answer))
+    state.update("predictions", str(question), repr(answer))
     print(f"{question}\nYou predicted {answer!r}." + (f" It is {value!r}." if actual else ""))
 
 
@@ -146,18 +160,28 @@ def refute(wrong: Callable, graph: Graph | str, most: int = 6) -> Report:
         graph = parse(graph)
     if name not in REFUTATIONS:
         raise LearnerError(f"'{name}' is none of the wrong passes. {nearest(name, REFUTATIONS)}".strip())
+    if not isinstance(graph, Graph):
+        raise LearnerError(f"refute takes a wrong pass and a graph, like refute({name}, graph)")
+    if not is_right(graph):
+        return Report(name, "wrong", "The graph itself breaks a rule of the IR, so the pass is not to blame. verify says:", (),
+                      verifier_says(graph), (("your graph", graph),))
     if graph == REFUTATIONS[name].start:
         return Report(name, "not attempted", f"Change the graph so that {name} goes wrong on it.")
     if graph_size(graph) > most:
-        return Report(name, "wrong", f"The graph has {graph_size(graph)} nodes; {most} are enough.")
+        return Report(name, "wrong", f"The graph has {counted(graph)}; {most} are enough.")
     failure, got = judge_one(wrong, graph)
     if failure is None:
         pictures = (("before", graph), ("after the wrong pass", got))
         return Report(name, "wrong", "On this graph the pass does no harm: every value and effect is as before.",
                       (said(REFUTATIONS[name].hint, graph, got),), None, pictures)
     state.update("refuted", name, True)
-    return Report(name, "right", f"You refuted it with {graph_size(graph)} nodes. {failure.sentence.replace('Your function', 'The pass')}",
+    return Report(name, "right", f"You refuted it with {counted(graph)}. {failure.sentence.replace('Your function', 'The pass')}",
                   (said(REFUTATIONS[name].lesson, graph),), failure, pictures_of(failure, "the wrong pass", "your graph"))
+
+
+def counted(graph: Graph) -> str:
+    size = graph_size(graph)
+    return f"{size} node{'s' if size != 1 else ''}"
 
 
 def refute_trace(function: Callable, **inputs) -> Report:
@@ -190,10 +214,10 @@ def refute_trace(function: Callable, **inputs) -> Report:
 
 def break_rule(rule: str, graph: Graph) -> Report:
     """Does ``graph`` break this rule of the IR, and no other? See ``invariants.RULES``."""
-    if rule not in BREAKS:
+    if not isinstance(rule, str) or rule not in BREAKS:
         known = nearest(str(rule), BREAKS) or f"The rules are {', '.join(BREAKS)}."
         raise LearnerError(f"no rule is called '{rule}'. {known}")
-    if not isinstance(graph, Graph) or not all(isinstance(node, Node) for node in graph.nodes):
+    if not isinstance(graph, Graph) or not isinstance(graph.nodes, tuple) or not all(isinstance(node, Node) for node in graph.nodes):
         raise LearnerError("break_rule takes a rule and a Graph of Nodes,"
                            ' like break_rule("known-op", Graph("g", (x, y), good.outputs))')
     if not well_formed(graph):
@@ -221,8 +245,12 @@ def verifier_says(graph: Graph) -> Failure:
 
 def well_formed(graph: Graph) -> bool:
     """Are inputs tuples of names, and outputs pairs? A comma is quickly forgotten."""
-    pairs = [pair for pair in graph.outputs if isinstance(pair, tuple) and len(pair) == 2]
-    return len(pairs) == len(graph.outputs) and all(isinstance(node.inputs, tuple) for node in graph.nodes)
+    if not isinstance(graph.outputs, tuple) or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in graph.outputs):
+        return False
+    if not all(isinstance(node.inputs, tuple) for node in graph.nodes):
+        return False
+    names = [name for node in graph.nodes for name in (node.name, node.op, *node.inputs)]
+    return all(isinstance(name, str) for name in (*names, *sum(graph.outputs, ())))
 
 
 def progress() -> Report:
@@ -264,9 +292,7 @@ class ProgressReport(Report):
 
 def use_mine() -> dict[str, Callable]:
     """The passes to run in later chapters: yours where they checked right, the package's own for the rest."""
-    passes = dict(PASSES)
-    for name, function in load_mine().items():
-        passes[name] = function
+    passes = dict(PASSES) | load_mine()
     mine = [name for name in passes if passes[name] is not PASSES.get(name)]
     print(f"Your own: {', '.join(mine) or 'none yet'}. From the package: "
           f"{', '.join(name for name in passes if name not in mine) or 'none'}.")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..ir import Graph
-from .judge import Verdict
+from .judge import Failure, Verdict
 from .standins import trace_by_example
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"  # nbgrader's markers
@@ -53,6 +53,14 @@ class Exercise:
     @property
     def name(self) -> str:
         return self.solution.__name__
+
+    def verdict(self, function: Callable) -> Verdict:
+        """The judge's verdict. What a function returns or raises may be so strange that the judge itself trips over it."""
+        try:
+            return self.judge(function)
+        except (Exception, SystemExit) as error:
+            return Verdict(Failure("raises", "What your function returned or raised cannot be compared or shown:"
+                                   f" that raises {type(error).__name__}."), 0)
 
     @property
     def lines(self) -> int:

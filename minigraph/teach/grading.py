@@ -1,7 +1,8 @@
 """Grade submissions, each in a process of its own. The grader compares; a submission only answers calls.
 
-What is contained: time, memory, file sizes and the standard streams; on Linux also writing outside a throw-away folder,
-TCP and signals (Landlock), and as root the user (``nobody``). What is not: reading files, and other network protocols.
+What is contained: time, memory, file sizes and the standard streams; on Linux also processes that would outlive the
+grading, writing outside a throw-away folder, TCP and signals (Landlock), and as root the user (``nobody``). What is not:
+reading files, filling the disk with many files, and other network protocols.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ from pathlib import Path
 from .exercises import EXERCISES
 from .judge import Failure
 from .limits import TookTooLong
-from .sandbox import confine, version
+from .report import brief
+from .sandbox import adopt_orphans, children, confine, version
 from .wire import decode, encode
 
 NOBODY = 65534
-CALL_SECONDS, EXERCISE_SECONDS, START_SECONDS = 10, 300, 60
+CALL_SECONDS, EXERCISE_SECONDS, START_SECONDS, ORPHAN_SECONDS = 10, 300, 60, 5
 MEMORY, FILE_SIZE, PROCESSES = 4 * 2**30, 16 * 2**20, 64
-LONGEST = 32 * 2**20  # bytes of one answer
+LONGEST = 4 * 2**20  # bytes of one answer; 2,000 nodes are 0.5 MB
 
 
 @dataclass
@@ -36,7 +38,7 @@ class Grade:
     """What one submission got: outcome by exercise, a sentence for each that is not right, and general problems."""
 
     submission: str
-    outcomes: dict[str, str] = field(default_factory=dict)  # right, wrong, not attempted, missing
+    outcomes: dict[str, str] = field(default_factory=dict)  # right, wrong, not attempted, missing, not graded
     sentences: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
@@ -57,6 +59,8 @@ class Process:
         copy = self.folder / f"submission{suffix}"
         copy.write_bytes(content)
         self.buffer = b""
+        self.others = children()
+        adopt_orphans()
         self.started = time.monotonic()
         options = isolation(self.folder)
         to_child, self.requests = os.pipe()
@@ -81,9 +85,17 @@ class Process:
         except (ProcessLookupError, PermissionError):
             pass
         self.child.wait()
+        deadline = time.monotonic() + ORPHAN_SECONDS
+        while (orphans := children() - self.others) and time.monotonic() < deadline:  # what left the session
+            for orphan in orphans:
+                os.kill(orphan, signal.SIGKILL)
+                os.waitpid(orphan, 0)
         os.close(self.requests)
         os.close(self.replies)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        try:
+            shutil.rmtree(self.folder, ignore_errors=True)
+        except RecursionError:  # folders in folders in folders
+            subprocess.run(["rm", "-rf", self.folder], stderr=subprocess.DEVNULL)
 
     def read(self, seconds: float) -> dict:
         deadline = time.monotonic() + seconds
@@ -188,18 +200,19 @@ def grade_file(suffix: str, content: bytes, submission: str, wanted: Iterable[st
     try:
         with Process(suffix, content) as process:
             message = process.read(START_SECONDS)
-            names = [name for name in message.get("names", []) if name in EXERCISES]
-            grade.problems += [str(problem)[:200] for problem in message.get("problems", [])][:5]
+            names, problems = ([text for text in message.get(key, ()) if isinstance(text, str)] for key in ("names", "problems"))
+            names = [name for name in names if name in EXERCISES]
+            grade.problems += [one_line(problem) for problem in problems[:5]]
     except TookTooLong:
         grade.problems.append(f"loading the file took longer than {START_SECONDS} seconds")
-    except (Gone, OSError) as error:
+    except (Gone, OSError, TypeError) as error:
         grade.problems.append(f"the file could not be loaded: {error}")
     for name in wanted or names:
         # a process for each exercise: what one does to its process harms no other
         outcome, sentence = grade_exercise(suffix, content, name) if name in names else ("missing", "no such function in the file")
         grade.outcomes[name] = outcome
         if sentence:
-            grade.sentences[name] = sentence
+            grade.sentences[name] = one_line(sentence)
     return grade
 
 
@@ -218,7 +231,7 @@ def grade_exercise(suffix: str, content: bytes, name: str) -> tuple[str, str]:
                     raise
 
             remote.__name__ = name
-            verdict = exercise.judge(remote)
+            verdict = exercise.verdict(remote)
             if lost:
                 return "wrong", f"On the way, {lost[0]}."
             return outcome_of(verdict.failure)
@@ -226,6 +239,13 @@ def grade_exercise(suffix: str, content: bytes, name: str) -> tuple[str, str]:
         return "wrong", f"The function does not come to an end: it was stopped after {CALL_SECONDS} seconds."
     except Gone as error:
         return "wrong", f"On the way, {error}."
+    except OSError as error:
+        return "not graded", f"No process could be started: {error}."
+
+
+def one_line(text: str) -> str:
+    """Text that somebody else made, fit for a line of a report: it can neither begin another line nor fail to be written."""
+    return brief(" ".join(text.encode("utf-8", "replace").decode().split()))
 
 
 def outcome_of(failure: Failure | None) -> tuple[str, str]:

@@ -90,7 +90,7 @@ def judge_pass(
     except TookTooLong:
         graph = graphs[tried - 1] if 0 < tried <= len(graphs) else None
         return Verdict(Failure("too-long", "Your function does not come to an end on this graph, or is very slow: it"
-                               f" was stopped after {seconds:g} seconds.", graph), tried)
+                               f" was stopped after {seconds:g} seconds of computing.", graph), tried)
     return Verdict(None, tried)
 
 
@@ -127,7 +127,7 @@ def judge_calls(
                     return Verdict(Failure("wrong-value", sentence, graph, got, case, lines), tried)
     except TookTooLong:
         return Verdict(Failure("too-long", "Your function does not come to an end here, or is very slow: it was"
-                               f" stopped after {seconds:g} seconds.", case=case), tried)
+                               f" stopped after {seconds:g} seconds of computing.", case=case), tried)
     return Verdict(None, tried)
 
 

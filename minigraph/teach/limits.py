@@ -1,12 +1,16 @@
-"""Stop code that does not end, with a sentence instead of a hang."""
+"""Stop code that does not end or prints too much, with a sentence instead of a hang."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import io
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TextIO
 
 
 class TookTooLong(BaseException):
@@ -49,3 +53,27 @@ def time_limit(seconds: float) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
+
+
+class Excerpt(io.TextIOBase):
+    """The first characters that are written go to ``stream``, the rest nowhere: a print in a function that is called
+    thousands of times must not fill a notebook."""
+
+    def __init__(self, stream: TextIO, most: int):
+        self.stream, self.left = stream, most
+
+    def write(self, text: str) -> int:
+        if self.left > 0:
+            self.stream.write(text[:self.left])
+            self.left -= len(text)
+            if self.left <= 0:
+                self.stream.write("\n(Your function prints more; it is not shown.)\n")
+        return len(text)
+
+    def flush(self) -> None:
+        self.stream.flush()
+
+
+def print_limit(characters: int = 4000) -> contextlib.AbstractContextManager:
+    """In the block, let only so much through to standard output."""
+    return contextlib.redirect_stdout(Excerpt(sys.stdout, characters))

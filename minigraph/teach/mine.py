@@ -73,6 +73,6 @@ def load_mine() -> dict[str, Callable]:
         try:
             exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), namespace)
             passes[path.stem] = namespace[path.stem]
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             print(f"Your saved pass {path.stem} does not load ({type(error).__name__}); the package's own is used.")
     return passes

@@ -22,9 +22,9 @@ class Report:
     pictures: tuple[tuple[str, Graph], ...] = ()  # (caption, graph)
 
     def __str__(self) -> str:
-        parts = [f"{self.name}: {self.outcome}. {self.headline}"]
+        parts = [f"{self.name}: {self.outcome}. {brief(self.headline)}"]
         if self.failure is not None:
-            parts += [f"    {line}" for line in self.failure.details]
+            parts += [f"    {brief(line)}" for line in self.failure.details]
         for caption, graph in self.pictures:
             parts += ["", f"  {caption}:", *(f"    {line}" for line in text_of(graph).splitlines())]
         return "\n".join([*parts, *([""] if self.lines else []), *self.lines])
@@ -38,10 +38,10 @@ class Report:
         """The same report with the graphs drawn. The outcome is a word and a frame, not only a colour."""
         mark = {"right": "✓", "wrong": "✗", "not attempted": "○"}[self.outcome]
         colour = {"right": "#00664b", "wrong": "#a63d00", "not attempted": "#555555"}[self.outcome]
-        details = "".join(f"<li><code>{html.escape(line)}</code></li>" for line in self.failure.details) if self.failure else ""
+        details = "".join(f"<li><code>{html.escape(brief(line))}</code></li>" for line in self.failure.details) if self.failure else ""
         lines = "".join(f"<p>{html.escape(line)}</p>" for line in self.lines)
         return (f'<div style="border-left:6px solid {colour};padding:0.2em 1em;max-width:56em">'
-                f"<p><b>{mark} {html.escape(self.name)}: {self.outcome}.</b> {html.escape(self.headline)}</p>"
+                f"<p><b>{mark} {html.escape(self.name)}: {self.outcome}.</b> {html.escape(brief(self.headline))}</p>"
                 f"{f'<ul>{details}</ul>' if details else ''}{self.drawn()}{lines}</div>")
 
     def drawn(self) -> str:
@@ -51,6 +51,11 @@ class Report:
             figures.append('<figure style="display:inline-block;vertical-align:top;margin:0.5em 1em">'
                            f"<figcaption>{html.escape(caption)}</figcaption>{picture(graph, self.failure)}</figure>")
         return "".join(figures)
+
+
+def brief(line: str, most: int = 600) -> str:
+    """A line that can be read: a function may return, or say, megabytes."""
+    return line if len(line) <= most else f"{line[:most]} …"
 
 
 def picture(graph: Graph, failure: Failure | None) -> str:

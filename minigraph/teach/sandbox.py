@@ -17,6 +17,7 @@ PATH_BENEATH, VERSION_FLAG, NO_NEW_PRIVS = 1, 1, 38
 # bits of LANDLOCK_ACCESS_FS_*: write, remove and make files of any kind; later kernels add refer and truncate
 WRITE = sum(1 << bit for bit in (1, 4, 5, 6, 7, 8, 9, 10, 11, 12))
 REFER, TRUNCATE = 1 << 13, 1 << 14
+SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 TCP = 0b11  # bind and connect
 SCOPES = 0b11  # abstract sockets and signals stay inside
 
@@ -26,6 +27,25 @@ def version() -> int:
     if not sys.platform.startswith("linux"):
         return 0
     return max(0, ctypes.CDLL(None, use_errno=True).syscall(CREATE_RULESET, None, 0, VERSION_FLAG))
+
+
+def adopt_orphans() -> None:
+    """From here on, a process that outlives its parent becomes a child of this one, not of the system's first process."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
+
+
+def children() -> set[int]:
+    """The processes whose parent is this one; none where there is no ``/proc``."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            _, _, rest = path.read_text(errors="replace").rpartition(")")  # the name before it may hold anything
+        except OSError:
+            continue  # it is gone
+        if int(rest.split()[1]) == os.getpid():
+            found.add(int(path.parent.name))
+    return found
 
 
 def confine(folder: Path) -> bool:

@@ -27,17 +27,25 @@ def load() -> dict:
     path = work_folder() / "progress.json"
     try:
         state = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(state, dict) and all(isinstance(state.get(key, {}), dict) for key in EMPTY):
+        if is_state(state):
             return EMPTY | state
         raise ValueError
     except FileNotFoundError:
         return dict(EMPTY)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         try:
             path.replace(path.with_suffix(".json.bad"))
         except OSError:
             pass
         return dict(EMPTY)
+
+
+def is_state(found) -> bool:
+    """Is this something that ``save`` wrote? People edit files."""
+    if not isinstance(found, dict) or not all(isinstance(found.get(key, {}), dict) for key in EMPTY):
+        return False
+    counts = [(entry, count) for key, count in (("checks", "tries"), ("hints", "level")) for entry in found.get(key, {}).values()]
+    return all(isinstance(entry, dict) and type(entry.get(count, 0)) is int and entry.get(count, 0) >= 0 for entry, count in counts)
 
 
 def save(state: dict) -> None:
@@ -46,7 +54,7 @@ def save(state: dict) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=folder, suffix=".tmp")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
             json.dump({"version": VERSION, **state}, file, indent=1, ensure_ascii=False)
         os.replace(name, folder / "progress.json")
     except OSError:

@@ -27,6 +27,12 @@ def cells(path: Path) -> list[str]:
 
 
 def without_magics(source: str) -> str:
+    """Of a cell that is no Python, what is left without the notebook's own ``%time`` and ``!ls``."""
+    try:
+        compile(source, "cell", "exec")
+        return source
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        pass
     return "\n".join("" if line.lstrip().startswith(("%", "!")) else line for line in source.splitlines())
 
 

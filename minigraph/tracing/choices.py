@@ -28,8 +28,9 @@ def where(condition, x=None, y=None):
 def clip(a, a_min=None, a_max=None, *, min=None, max=None):
     """Two nodes where that gives NumPy's bits.
 
-    With bounds that are numbers NumPy keeps x where it equals a bound, so the sign of a zero: maximum, which for a tie
-    takes its second operand (its first in f16), does the same with a traced bound, and ``where`` with a bound 0.0.
+    With bounds that are numbers, or single elements for all of x, NumPy keeps x where it equals a bound, so the sign
+    of a zero: maximum, which for a tie takes its second operand (its first in f16), does the same with a traced bound,
+    and ``where`` with a bound 0.0.
     """
     a = lift(a)
     low, high = (a_min if min is None else min), (a_max if max is None else max)
@@ -42,9 +43,10 @@ def clip(a, a_min=None, a_max=None, *, min=None, max=None):
         return a if low is high else np.minimum(a, high) if low is None else np.maximum(a, low)
     dtype = np.clip(np.zeros(0, a.dtype), *(b if is_weak(b) else np.zeros(0, b.dtype) for b in (low, high))).dtype
     a = cast(a, dtype)
+    are_numbers = all(is_weak(b) or b.ndim == 0 or b.size == 1 < a.size for b in (low, high))
     for bound, outside, limit in ((low, np.less, np.maximum), (high, np.greater, np.minimum)):
         bound = bound if isinstance(bound, Traced) else np.asarray(bound, dtype)[()]
-        if np.ndim(bound) or np.ndim(low) or np.ndim(high) or dtype.kind != "f":
+        if dtype.kind != "f" or not are_numbers:
             a = limit(a, bound)
         elif isinstance(bound, Traced):
             a = limit(a, bound) if dtype == np.float16 else limit(bound, a)

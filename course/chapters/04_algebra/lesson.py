@@ -152,7 +152,8 @@ for name in ("mul-1-float", "sub-self-int", "sub-self", "div-power-of-two", "div
 print(len(RULES), "rules, of which", sum(not rule.flags for rule in RULES), "need no flag")
 # %% [markdown]
 # A pattern is written in the language of the graphs. A bare `x` fits any value, and a second `x` only the same one; `c1` fits
-# a constant; a number fits a constant with exactly these bits in every element. The **domain** says for which dtypes. **When** names
+# a constant; a number fits a constant with exactly these bits in every element, in the constant's dtype: for floats `0` is 0.0.
+# Operations that commute are tried both ways. The **domain** says for which dtypes. **When** names
 # a test for what no pattern can say: where c1 is a power of two, 1 / c1 is exact; for other constants the same row needs a flag.
 #
 # Data can be printed, counted, tested and extended. And it cannot forget the shape: the engine looks after that for every rule.

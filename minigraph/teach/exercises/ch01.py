@@ -428,7 +428,7 @@ def judge_verifier(function) -> Verdict:
                     return Verdict(NOT_ATTEMPTED, tried)
                 except (Exception, SystemExit) as error:
                     return Verdict(raised(error, graph), tried)
-                if got not in rules if rules else got is not None:
+                if not (isinstance(got, str) and got in rules) if rules else got is not None:
                     lines = (f"it should give {' or '.join(map(repr, sorted(rules))) or None}", f"and gives      {got!r}")
                     sentence = ("Your verifier accepts a graph that breaks a rule." if got is None and rules else
                                 "Your verifier complains about a graph that is right." if not rules else

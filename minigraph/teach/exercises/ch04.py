@@ -655,7 +655,7 @@ def judge_rules(function):
         text = str(error).splitlines()[0]
         sentence = f"One of your rows is not a rule: {text}{'' if text.endswith(('.', '?')) else '.'}"
         return Verdict(replace(raised(error, None), sentence=sentence, case=case), tried)
-    except Exception as error:  # learner's code may raise anything
+    except (Exception, SystemExit) as error:  # learner's code may raise anything
         return Verdict(replace(raised(error, case[0] if case else None), case=case), tried)
     return Verdict(None, tried)
 
@@ -710,7 +710,7 @@ def every_value(graph, inputs) -> dict[str, np.ndarray]:
 def find_killer(before, after, values):
     """Inputs on which two graphs differ in a bit, as a dict that ``run`` takes; None if there are none.
 
-    Both graphs have the same inputs and the same outputs. Each input is a single float of some dtype
+    Both graphs have the same inputs (``before.inputs``, nodes) and the same outputs. Each input is a single float of some dtype
     (f32[], f16[] …) and is to take each of ``values``, a tuple of Python floats, together with each of
     the others: two inputs and three values are nine combinations. ``run(graph, inputs)`` gives a dict
     from output to array; ``Const.of(-0.0, "f16").array`` is an array of a dtype. All NaNs count as
@@ -1026,7 +1026,8 @@ EXERCISES = (
                  " what was between two negs makes them meet."),
          Mistake(simplify_drops_constants, "invalid", "Somebody else may still read that constant. Leave it: clearing up is another"
                  " pass's job."),
-         Mistake(simplify_one_side, "did-nothing", "1.0 * x is x as well: add and mul commute."),
+         Mistake(simplify_one_side, "did-nothing", "1.0 * x is x as well: add and mul commute. Where both sides are constants, either may be"
+                 " the identity."),
          Mistake(simplify_floats, "did-nothing", "Integers have identities too: x + 0, x - 0 and x * 1."),
          Mistake(simplify_scalars, "did-nothing", "A constant that is an array full of ones is an identity too, where it does not"
                  " widen the result."),
