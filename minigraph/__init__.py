@@ -11,22 +11,23 @@ import importlib
 
 from .errors import GraphError, MinigraphError, ParseError, PassError, RuleLoop, RunError, TraceError
 from .ir import Builder, Graph, Node, defs, users
-from .draw import draw, draw_diff, draw_history, steps
 from .freeze import freeze
 from .pipeline import Optimized, optimize
 from .run_numpy import compile, run, stats
 from .text import node_line, parse, print_diff, print_graph
-from .trace import (
-    assert_close, assert_finite, constant, conv2d, dequantize, erf, print_value, quantize, random, random_like, rsqrt, spec,
-    take, trace, update_slice,
-)  # fmt: skip
 from .types import Const, Type, parse_type, same_bits
 from .verify import problems, verify
 
 __version__ = "0.1.0"
 
 # What needs more than NumPy, or is not needed by most programs, is imported when it is first asked for.
-LAZY = {"to_networkx": "view", "from_networkx": "view", "load": "files", "save": "files"}
+LAZY = {
+    **dict.fromkeys(("assert_close", "assert_finite", "constant", "conv2d", "dequantize", "erf", "print_value", "quantize",
+                     "random", "random_like", "rsqrt", "spec", "take", "trace", "update_slice"), "tracing"),
+    **dict.fromkeys(("draw", "draw_diff", "draw_history", "steps"), "drawing"),
+    **dict.fromkeys(("to_networkx", "from_networkx"), "view"),
+    **dict.fromkeys(("load", "save"), "files"),
+}  # fmt: skip
 
 
 def __getattr__(name: str):

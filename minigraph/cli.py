@@ -112,7 +112,7 @@ def draw(args) -> None:
     if args.steps and not args.output:
         raise UsageError("--steps makes a page: give it a name, like -o steps.html")
     check_suffix(args.output, *(() if args.steps else (".svg", ".png", ".dot")), ".html")
-    from .draw import draw, draw_diff, steps
+    from .drawing import draw, draw_diff, steps
 
     if args.steps:
         picture = steps(optimized(args).history)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 
@@ -60,6 +59,8 @@ class RuleLoop(PassError):
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """The suggestion ``did you mean 'x'?``, or an empty string when nothing is near."""
+    import difflib  # takes longer to import than most programs need to find no mistake
+
     close = difflib.get_close_matches(word, list(known), n=3, cutoff=0.6)
     close.sort(key=lambda name: name[:1] != word[:1])  # stable: a slip seldom changes the first letter
     return f"did you mean '{close[0]}'?" if close else ""

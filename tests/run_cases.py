@@ -28,7 +28,7 @@ from minigraph.ir import Graph
 from minigraph.passes import PASSES
 from minigraph.pipeline import optimize, run_pass
 from minigraph.run_numpy import compile
-from minigraph.trace import Tracer, assert_finite, constant, trace
+from minigraph.tracing import Tracer, assert_finite, constant, trace
 from minigraph.types import same_bits
 from minigraph.verify import verify
 

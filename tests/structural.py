@@ -20,7 +20,7 @@ from minigraph.passes import PASSES
 from minigraph.pipeline import optimize, run_pass
 from minigraph.run_numpy import compile, run
 from minigraph.text import parse, print_graph
-from minigraph.trace import random, trace
+from minigraph.tracing import random, trace
 from minigraph.types import same_bits
 from minigraph.verify import verify
 from run_cases import arrays_of, differs, modes, traced_graph

@@ -15,7 +15,7 @@ import pytest
 from minigraph.drawing import dot, look
 from minigraph.drawing.blocks import Body, Run, find_runs
 from minigraph.drawing.changes import compare
-from minigraph.draw import draw, draw_diff, draw_history
+from minigraph.drawing import draw, draw_diff, draw_history
 from minigraph.errors import MinigraphError
 from minigraph.ir import Builder, Graph, Node
 from minigraph.ops import OPS, Kind
@@ -430,7 +430,7 @@ def test_a_program_that_fails_is_passed_over(monkeypatch):
 
 
 def test_importing_needs_no_other_package():
-    code = "import sys, minigraph.draw; sys.exit(bool({'graphviz', 'matplotlib', 'networkx'} & set(sys.modules)))"
+    code = "import sys, minigraph.drawing; sys.exit(bool({'graphviz', 'matplotlib', 'networkx'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from minigraph.draw import draw
+from minigraph.drawing import draw
 from minigraph.ir import Graph, Node
 from minigraph.ops import Attrs
 from minigraph.teach import api, judge

@@ -47,7 +47,7 @@ def test_the_table_of_operations_names_operations_of_that_kind():
 
 def test_the_cheat_sheet_names_what_the_prelude_has():
     sheet = README.split("## Cheat sheet")[1].split("| pass |")[0]
-    assert set(re.findall(r"`(\w+)\(", sheet)) <= {"print", *prelude.__all__}
+    assert set(re.findall(r"`(\w+)\(", sheet)) <= {"print", "list", *prelude.__all__}
 
 
 def test_every_chapter_is_in_the_map_with_its_minutes():

@@ -263,7 +263,7 @@ def test_a_tracer_can_follow_the_model(monkeypatch):
     def take(x, indices, *, axis):
         return Opaque(np.take(x, open_(indices), axis=axis), seen)
 
-    monkeypatch.setitem(sys.modules, "minigraph.trace", types.SimpleNamespace(update_slice=update_slice, take=take))
+    monkeypatch.setitem(sys.modules, "minigraph.tracing", types.SimpleNamespace(update_slice=update_slice, take=take))
     weights, hide = smollm2.tiny(), functools.partial(Opaque, seen=seen)
     tokens = np.array([5, 6, 7], np.int32)
     expected, *cache = smollm2.prefill(weights, tokens, smollm2.zero_cache(weights))

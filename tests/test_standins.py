@@ -9,7 +9,7 @@ from minigraph.run_numpy import run
 from minigraph.teach.exercises.ch02 import binary, record, trace_with
 from minigraph.teach.lines import draw_lines, lines_of
 from minigraph.teach.standins import Proxy, assemble, trace_by_example, with_operators
-from minigraph.trace import trace
+from minigraph.tracing import trace
 from minigraph.verify import verify
 
 

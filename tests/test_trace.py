@@ -17,7 +17,7 @@ from minigraph.errors import CheckFailed, GraphError, TraceError
 from minigraph.ops import OPS
 from minigraph.run_numpy import compile, run
 from minigraph.text import constants, parse, print_graph
-from minigraph.trace import (
+from minigraph.tracing import (
     Tracer, assert_close, assert_finite, constant, conv2d, dequantize, erf, print_value, quantize, random, random_like,
     rsqrt, spec, take, trace, update_slice,
 )  # fmt: skip

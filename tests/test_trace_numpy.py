@@ -7,7 +7,7 @@ import pytest
 
 from minigraph.errors import MinigraphError
 from minigraph.run_numpy import compile
-from minigraph.trace import trace
+from minigraph.tracing import trace
 from minigraph.types import DTYPES, same_bits
 from minigraph.verify import verify
 

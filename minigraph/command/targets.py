@@ -77,7 +77,7 @@ def parse_at(where: str, type: str) -> Type:
 def load_function(path: Path, name: str | None, specs: dict[str, Type]) -> Graph:
     """Run the file, then trace the function that it calls ``name``."""
     code = compile_file(path, name)
-    from ..trace import trace
+    from ..tracing import trace
 
     with visit(path):
         module = types.ModuleType(f"minigraph_target_{path.stem}")

@@ -12,7 +12,7 @@ import numpy as np
 from ..ir import Graph
 from ..pipeline import Optimized, optimize
 from ..run_numpy import compile
-from ..trace import trace
+from ..tracing import trace
 from ..types import Type, type_of
 from . import chat, smollm2
 

@@ -198,7 +198,7 @@ def take(table, index):
     override looks at the table alone), so the tracer is called by name.
     """
     if isinstance(table, np.ndarray) and not _is_concrete(index):
-        from ..trace import take
+        from ..tracing import take
 
         return take(table, index, axis=0)
     return np.take(table, index, axis=0)
@@ -223,7 +223,7 @@ def write(cache, new, position, *, axis):
     Under a tracer the same call is recorded as an ``update_slice``, which has no side effect.
     """
     if not (isinstance(cache, np.ndarray) and isinstance(new, np.ndarray) and _is_concrete(position)):
-        from ..trace import update_slice
+        from ..tracing import update_slice
 
         return update_slice(cache, new, position, axis=axis)
     start, size = operator.index(position), new.shape[axis]

@@ -7,7 +7,7 @@ import numpy as np
 from ..freeze import freeze
 from ..ir import Graph
 from ..text import parse
-from ..trace import trace
+from ..tracing import trace
 
 A4_TEXT = """graph a4(x: f32[4], y: f32[4]) -> (h) {
   a = const(2.0) : f32[]

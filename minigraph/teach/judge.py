@@ -1,7 +1,7 @@
 """The judge: is this pass right? The tests come in a fixed order, and the first failure is the answer.
 
 raises -> not a Graph -> mutated its input -> invalid IR -> wrong value -> lost an effect, output or name ->
-did nothing -> not idempotent -> takes too long. Graphs come smallest first, so the first failure is a small one.
+did nothing -> changed what should stay -> not idempotent -> takes too long. Graphs come smallest first, so the first failure is a small one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SECONDS = 20  # for all graphs together; right passes need about one
 class Failure:
     """What is wrong, in one sentence, and the smallest case that shows it."""
 
-    kind: str  # raises, not-a-graph, mutated, invalid, wrong-value, lost, did-nothing, not-idempotent, too-long
+    kind: str  # raises, not-a-graph, mutated, invalid, wrong-value, lost, did-nothing, changed, not-idempotent, too-long
     sentence: str
     graph: Graph | None = None  # the counterexample
     got: object = None  # what the function made of it
@@ -60,10 +60,11 @@ class Verdict:
 def judge_pass(
     function: Callable, space: Space, reference: Callable[[Graph], Graph],
     left: Callable[[Graph], int] = len, targets: Iterable[Graph] = (), idempotent: bool = True,
-    seconds: float = SECONDS, deep: Callable[[int], Graph] | None = chain,
+    seconds: float = SECONDS, deep: Callable[[int], Graph] | None = chain, keeps: Callable[[Graph, Graph], str] | None = None,
 ) -> Verdict:  # fmt: skip
     """Judge ``function``: Graph -> Graph. ``left`` counts what a pass should reduce; it is compared with the
-    reference's count. ``targets`` are graphs to try beside the enumerated ones; ``deep`` makes a long one."""
+    reference's count. ``targets`` are graphs to try beside the enumerated ones; ``deep`` makes a long one.
+    ``keeps(graph, result)`` is a sentence about what should have stayed as it was."""
     tried = 0
     try:
         with time_limit(seconds):
@@ -79,6 +80,9 @@ def judge_pass(
             for graph, result in zip(graphs, results):
                 if left(result) > left(reference(graph)):
                     return Verdict(undone(graph, result, reference(graph), left), tried)
+            for graph, result in zip(graphs, results) if keeps else ():
+                if sentence := keeps(graph, result):
+                    return Verdict(Failure("changed", sentence, graph, result), tried)
             for graph, result in zip(graphs, results) if idempotent else ():
                 if (failure := judge_again(function, graph, result)) is not None:
                     return Verdict(failure, tried)
@@ -171,7 +175,7 @@ def judge_one(function: Callable, graph: Graph) -> tuple[Failure | None, Graph]:
         return raised(error, graph), graph
     if isinstance(got, Result):
         got = got.graph
-    if not isinstance(got, Graph):
+    if type(got) is not Graph:  # what a subclass takes for equal is its own business
         return Failure("not-a-graph", f"Your function returned {describe(got)}, not a Graph.", copy), graph
     if graph != copy:
         return Failure("mutated", "Your function changed the graph that it was given; a pass builds a new one.", copy), graph

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..draw import draw
+from ..drawing import draw
 from ..drawing.picture import Picture
 from ..ir import Graph, Node
 from ..ops import OPS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..command.tables import table
-from ..draw import draw
+from ..drawing import draw
 from ..drawing.alt import brief
 from ..drawing.stepper import Panel, Stepper
 from ..ir import Graph, Node

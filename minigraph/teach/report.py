@@ -60,7 +60,7 @@ def brief(line: str, most: int = 600) -> str:
 
 def picture(graph: Graph, failure: Failure | None) -> str:
     """The drawing as an <img> with its alt text; below a graph that breaks a rule, and where nothing can draw, its text."""
-    from ..draw import draw
+    from ..drawing import draw
 
     text = f"<pre>{html.escape(text_of(graph))}</pre>"
     try:

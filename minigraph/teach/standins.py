@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import TraceError
 from ..ir import Builder, Graph
 from ..run_numpy import run
-from ..trace import make_outputs, returned_names
+from ..tracing import make_outputs, returned_names
 from ..tracing.proxy import Tracer
 from ..tracing.record import ACTIVE, Recording
 from ..types import DTYPES, type_of

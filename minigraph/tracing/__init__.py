@@ -1,1 +1,11 @@
-"""What ``minigraph.trace`` is made of: a proxy, a recording, and tables of NumPy functions."""
+"""From NumPy code to graphs: ``trace``, and the parts it is made of (a proxy, a recording, tables of NumPy functions)."""
+
+from .trace import (
+    Tracer, assert_close, assert_finite, constant, conv2d, dequantize, erf, make_outputs, print_value, quantize, random,
+    random_like, returned_names, rsqrt, spec, take, trace, update_slice,
+)  # fmt: skip
+
+__all__ = [
+    "Tracer", "assert_close", "assert_finite", "constant", "conv2d", "dequantize", "erf", "make_outputs", "print_value",
+    "quantize", "random", "random_like", "returned_names", "rsqrt", "spec", "take", "trace", "update_slice",
+]  # fmt: skip

@@ -89,6 +89,8 @@ USERS_GRAPHS = tuple(parse(text) for text in (
     "graph g(x: f32[4]) -> (x) {\n return x\n}",
     "graph g(x: f32[4]) -> (y) {\n y = mul(x, x)\n return y\n}",
     "graph g(x: f32[4], xs: f32[4]) -> (y) {\n y = sub(xs, x)\n return y\n}",
+    "graph g(x: f32[4], ax: f32[4]) -> (y) {\n y = sub(ax, x)\n return y\n}",
+    "graph g(x: f32[4]) -> (y) {\n y = concat(x, x, x) {axis=0}\n return y\n}",
     "graph g(x: f32[4]) -> (x, y) {\n y = neg(x)\n return x = y, y = x\n}",
     "graph g(exp: f32[4]) -> (sum) {\n sum = exp(exp)\n neg = neg(sum)\n return sum\n}",
     "graph g(x: f32[4]) -> (z, x) {\n z = neg(x)\n a = exp(z)\n y = add(a, z)\n return z, x\n}",
@@ -370,6 +372,7 @@ INVALID_GRAPHS = (
     of_nodes(TWO, TWO),
     of_nodes(op("y", "Neg", "x")),
     of_nodes(X, op("y", "relu", "x")),
+    of_nodes(X, op("y", "Neg", "x")),
     of_nodes(X, op("y", "", "x"), outputs=(("out", "x"),)),
     of_nodes(op("w", "inputs"), X),
     of_nodes(TWO, X),
@@ -378,6 +381,7 @@ INVALID_GRAPHS = (
     of_nodes(op("y", "neg", "x"), outputs=(("x", "y"),)),
     of_nodes(X, op("y", "neg", "y")),
     of_nodes(X, op("y", "add", "x", "y")),
+    of_nodes(X, op("y", "concat", "x", "x", "z", value=Attrs(axis=0))),
     of_nodes(X, op("y", "neg", "z"), op("z", "exp", "x")),
     of_nodes(X, op("y", "mul", "x", "z"), op("z", "exp", "x"), outputs=(("z", "y"),)),
     of_nodes(X, op("y", "neg", "out"), outputs=(("out", "x"),)),
@@ -844,16 +848,18 @@ SHUFFLED = (
     (op("y", "mul", "x", "two"), TWO, X), (Y, TWO, W, X), (op("b", "neg", "y"), op("a", "add", "b", "w"), W, Y, X),
     (op("a", "neg", "b"), op("b", "neg", "c"), op("c", "neg", "d"), op("d", "neg", "x"), X),
     (op("a", "neg", "b"), op("b", "neg", "c"), op("c", "neg", "a"), Y, X),
+    (op("a", "concat", "x", "x", "y"), Y, X),
 )  # fmt: skip
+STEPS = [X] + [op(f"t{i}", "add", f"t{i - 1}" if i else "x", f"t{i - 1}" if i else "x") for i in range(150)]
+LONG = (tuple(reversed(STEPS)), tuple(STEPS[i * 67 % 151] for i in range(151)))  # the second: sweeps in neither direction are enough
 
 
 def judge_order(function) -> Verdict:
     """Any right order will do."""
     tried = 0
-    long = tuple(reversed([X] + [op(f"t{i}", "neg", f"t{i - 1}" if i else "x") for i in range(150)]))
     try:
         with time_limit(1.5):
-            for nodes in (*SHUFFLED, long):
+            for nodes in (*SHUFFLED, *LONG):
                 tried += 1
                 try:
                     got = function(nodes)

@@ -32,6 +32,11 @@ TARGETS = tuple(parse(text) for text in (
     "graph curve() -> (a2, b2, c2) {\n a = const(1.0) : f32[]\n b = const(3.3) : f32[]\n c = const(10.5) : f32[]\n"
     " a2 = exp(a)\n b2 = exp(b)\n c2 = exp(c)\n return a2, b2, c2\n}",
     "graph beyond() -> (y) {\n a = const([1.0, 2.0]) : f32[2]\n b = const(5) : i32[]\n y = take(a, b)\n return y\n}",
+    "graph infinite() -> (y) {\n a = const(1.0) : f32[]\n b = const(0.0) : f32[]\n c = div(a, b)\n y = sub(c, c)\n return y\n}",
+    "graph chosen(x: f32[2]) -> (y) {\n a = const([true, false]) : bool[2]\n b = const([1.0, 2.0]) : f32[2]\n y = where(a, b, x)\n return y\n}",
+    "graph sums() -> (b, c) {\n a = const([[1.0, 2.0], [3.0, 4.0]]) : f32[2,2]\n b = sum(a) {axis=[0]}\n c = sum(a) {axis=[1]}\n return b, c\n}",
+    "graph kinds() -> (y) {\n a = const([[1, 2, 3], [4, 5, 6]]) : i64[2,3]\n b = transpose(a) {perm=[1,0]}\n c = matmul(b, a)\n"
+    " d = reshape(c) {shape=[9]}\n e = concat(d, d, d) {axis=0}\n f = lt(e, e)\n y = where(f, e, e)\n return y\n}",
     "graph powers() -> (y) {\n a = const(2) : i32[]\n b = const(-1) : i32[]\n y = pow(a, b)\n return y\n}",
 ))  # fmt: skip
 
@@ -124,6 +129,13 @@ def evaluate_cases():
       gg = exp(ff)
       hh = const(10.5) : f32[]
       ii = exp(hh)
+      jj = sum(m) {axis=[1], keepdims=true}
+      kk = transpose(m) {perm=[1,0]}
+      ll = concat(m, m, kk) {axis=0}
+      mm = where(o, a, b)
+      nn = maximum(m, jj)
+      oo = reshape(ll) {shape=[4,3]}
+      pp = argmax(ll) {axis=1}
       e = neg(n)
       return e
     }"""
@@ -412,6 +424,9 @@ SMALL_TARGETS = tuple(parse(text) for text in (
     "graph large() -> (y) {\n a = const(1.0) : f32[600]\n y = neg(a)\n return y\n}",
     "graph wide() -> (y) {\n a = const(1.0) : f32[]\n y = broadcast_to(a) {shape=[2000]}\n return y\n}",
     "graph both() -> (y) {\n a = const(1.0) : f32[300]\n b = const(2.0) : f32[300]\n y = concat(a, b) {axis=0}\n return y\n}",
+    "graph bytes_more() -> (y) {\n a = const(1) : i8[]\n y = broadcast_to(a) {shape=[1026]}\n return y\n}",
+    "graph bytes_fit() -> (y) {\n a = const(1) : i8[]\n y = broadcast_to(a) {shape=[1025]}\n return y\n}",
+    "graph same_twice() -> (y) {\n a = const(1.0) : f32[300]\n y = concat(a, a) {axis=0}\n return y\n}",
     "graph little() -> (y) {\n a = const(1.0) : f32[]\n y = broadcast_to(a) {shape=[8]}\n return y\n}",
 ))  # fmt: skip
 

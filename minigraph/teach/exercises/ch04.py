@@ -122,7 +122,7 @@ def truth(function):
 
 def identity_cases():
     """Constants of each dtype, first single numbers, then arrays in which one element is different."""
-    numbers = {"f": (1.0, 0.0, -0.0, 2.0, -1.0, np.nan, np.inf), "i": (0, 1, 2, -1), "u": (0, 1, 2)}
+    numbers = {"f": (1.0, 0.0, -0.0, 2.0, -1.0, np.nan, np.inf, 1.0000001, 1e-7), "i": (0, 1, 2, -1), "u": (0, 1, 2)}
     for shape in ((), (1,), (3,), (2, 2)):
         for dtype in ("f32", "i32", "f64", "f16", "i8", "u8"):
             kind = DTYPES[dtype].kind
@@ -131,7 +131,7 @@ def identity_cases():
                     array = np.full(shape, number, DTYPES[dtype])
                     yield op, Const.of(array)
                     for other in numbers[kind] if array.size > 1 else ():
-                        for place in (0, -1):
+                        for place in (0, 1, -1):
                             mixed = array.copy()
                             mixed.flat[place] = other
                             yield op, Const.of(mixed)
@@ -419,7 +419,7 @@ TARGETS = tuple(parse(text) for text in (
     "graph seen(x: f32[2]) -> (y) {\n c = const(-0.0)\n a = add(x, c)\n p = print(a) {label=seen}\n b = neg(a)\n"
     " q = print(b, p) {label=too}\n y = neg(b)\n return y\n}",
     "graph shared(x: f32[2]) -> (y, z) {\n c = const(1.0)\n y = mul(x, c)\n z = add(x, c)\n return y, z\n}",
-    "graph masked(x: f32[2], m: bool[2]) -> (y) {\n c = const(1.0)\n a = mul(x, c)\n b = neg(x)\n y = where(m, a, b)\n return y\n}",
+    "graph masked(x: f32[2], m: bool[2]) -> (y) {\n c = const(1.0)\n a = neg(x)\n b = mul(x, c)\n y = where(m, a, b)\n return y\n}",
 ))  # fmt: skip
 
 

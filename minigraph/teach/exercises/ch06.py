@@ -71,6 +71,8 @@ TARGETS = (
     parse("graph inputs(x: f32[4], y: f32[4]) -> (a) {\n a = sub(x, y)\n return a\n}"),
     parse("graph seen(x: f32[4]) -> (x) {\n p = print(x) {label=\"seen\"}\n q = print(x, p) {label=\"seen\"}\n return x\n}"),
     parse("graph choices(c: bool[4], x: f32[4], y: f32[4]) -> (a, b) {\n a = where(c, x, y)\n b = where(c, y, x)\n return a, b\n}"),
+    parse("graph layouts(x: f32[2,2]) -> (b, d, f) {\n a = reshape(x) {shape=[4]}\n b = reshape(x) {shape=[4]}\n"
+          " c = concat(x, x) {axis=0}\n d = concat(x, x) {axis=0}\n e = matmul(x, x)\n f = matmul(x, x)\n return b, d, f\n}"),
     parse("graph lines(x: f32[4]) -> (a, b) {\n a = neg(x)  # model.py:3\n b = neg(x)  # model.py:7\n return a, b\n}"),
     parse("graph three(x: f32[4]) -> (a, b, c) {\n a = exp(x)\n b = exp(x)\n c = exp(x)\n return a, b, c\n}"),
     parse("graph pairs(x: f32[4]) -> (b, d) {\n a = neg(x)\n b = neg(x)\n c = abs(x)\n d = abs(x)\n return b, d\n}"),

@@ -10,16 +10,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from .drawing import look
-from .drawing.alt import caption, describe, describe_diff
-from .drawing.changes import Change, Union, compare, focus, shown_outputs
-from .drawing.dot import cluster, digraph, printable
-from .ir import Graph, Node
-from .drawing.picture import Picture
-from .drawing.plan import GAP, LIMIT, STRIP, Plan, count_of, make_plan
-from .drawing.stepper import Panel, Stepper
-from .text import print_graph
-from .types import TOKEN
+from . import look
+from .alt import caption, describe, describe_diff
+from .changes import Change, Union, compare, focus, shown_outputs
+from .dot import cluster, digraph, printable
+from ..ir import Graph, Node
+from .picture import Picture
+from .plan import GAP, LIMIT, STRIP, Plan, count_of, make_plan
+from .stepper import Panel, Stepper
+from ..text import print_graph
+from ..types import TOKEN
 
 LINES = 60  # of a graph's text below its picture in the stepper
 

@@ -18,16 +18,16 @@ import textwrap
 
 import numpy as np
 
-from .errors import TraceError
-from .ir import NAME, WORDS, Graph, is_name
-from .tracing.extra import (
+from ..errors import TraceError
+from ..ir import NAME, WORDS, Graph, is_name
+from .extra import (
     assert_close, assert_finite, constant, conv2d, dequantize, erf, print_value, quantize, random, random_like, rsqrt,
     take, update_slice,
 )  # fmt: skip
-from .tracing.proxy import Tracer
-from .tracing.record import ACTIVE, Recording, Traced, lift, recording
-from .tracing.source import fail, position
-from .types import DTYPES, SHORT, Type, parse_type, type_of
+from .proxy import Tracer
+from .record import ACTIVE, Recording, Traced, lift, recording
+from .source import fail, position
+from ..types import DTYPES, SHORT, Type, parse_type, type_of
 
 __all__ = [
     "trace", "spec", "Tracer", "assert_close", "assert_finite", "constant", "conv2d", "dequantize", "erf",
