@@ -6,8 +6,10 @@ One node is one line of text, and topological order is an invariant instead of a
 
 from __future__ import annotations
 
+import gc
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -80,6 +82,18 @@ def users(graph: Graph) -> dict[str, list[str]]:
         for name in node.inputs:
             result[name].append(node.name)
     return result
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Hold Python's cycle collector: a walk over a large graph makes many objects and no cycle, and all of them stay."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
 
 
 def fresh(base: str, taken) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
-from .ir import Graph, Node, defs, fresh
+from .ir import Graph, Node, defs, fresh, no_collection
 from .types import Type
 
 
@@ -60,6 +60,11 @@ def rebuild(graph: Graph, visit: Callable[[Node, Env], Rewrite | None]) -> Resul
     So there is no recursion and no worklist: a rule that looks down sees final operands. New nodes are offered
     again; a visit must make progress (see ``simplify``), or this does not end.
     """
+    with no_collection():
+        return walk(graph, visit)
+
+
+def walk(graph: Graph, visit: Callable[[Node, Env], Rewrite | None]) -> Result:
     env, alias, steps = Env(graph), {}, []
     for node in graph.nodes:
         if alias:

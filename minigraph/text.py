@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .errors import GraphError, ParseError, nearest
-from .ir import NAME, WORDS, Graph, Node
+from .ir import NAME, WORDS, Graph, Node, no_collection
 from .ops import OPS, Attrs, infer, make_attrs, row
 from .types import DTYPES, Const, Type, format_value, parse_type
 
@@ -109,15 +109,15 @@ TOKEN = re.compile(rf'({N}|->|[-+]?[0-9][\w.+-]*|"(?:[^"\\\n]|\\.)*"|[^\s\w]|\w+
 NUMBER = re.compile(r"[ \t]*(-?(?:[0-9][0-9.]*(?:[eE][-+]?[0-9]+)?|inf|nan(?::0x[0-9a-f]+)?)|true|false"
                     r"|@[0-9a-f]{32})[ \t]*")  # fmt: skip
 # a whole node at once, made of the same pieces; where it does not match, the pieces say what is wrong
-NODE = re.compile(rf"{HEAD.pattern}{ARGS.pattern}(?:{TYPE.pattern})?(?=[#\r\n]|$)", re.ASCII)
-CONST = re.compile(rf"{HEAD.pattern}{NUMBER.pattern}\)[ \t]*(?:{TYPE.pattern})?(?=[#\r\n]|$)", re.ASCII)
+NODE = re.compile(rf"{HEAD.pattern}(?:{ARGS.pattern}|{NUMBER.pattern}\)[ \t]*)(?:{TYPE.pattern})?{END.pattern}", re.ASCII)
 WHOLE = re.compile(r"-?[0-9]+")
 LIST = re.compile(r"[ \t]*([\[\],])[ \t]*")
 
 
 def parse(text: str, constants: Mapping[str, Const] | None = None, file: str = "<text>") -> Graph:
     """Read a graph. ``constants``: digest -> Const for large constants. Raises ParseError with file:line:column."""
-    return Parser(text, constants or {}, file).graph()
+    with no_collection():
+        return Parser(text, constants or {}, file).graph()
 
 
 class Line(NamedTuple):
@@ -132,6 +132,7 @@ class Line(NamedTuple):
     literal: tuple | None  # a constant's shape and its elements' texts
     type: str | None
     at_type: int
+    comment: str | None
     end: int
 
 
@@ -262,36 +263,40 @@ class Parser:
     def node(self) -> None:
         start = self.pos
         line = self.whole_node() or self.pieces()
-        given = self.at(line.at_type, parse_type, line.type) if line.type else None
         inputs: tuple[str, ...] = ()
-        if line.literal is not None:
-            value = self.at(line.at_args, self.constant, *line.literal, given)
-            type = value.type
-        else:
-            facts = self.at(line.at_op, row, line.op)
-            inputs = self.operands(line)
-            value = self.at(line.at_op, make_attrs, facts, line.attrs) if facts.attrs or line.attrs else None
-            type = self.at(line.at_op, infer, facts, tuple([self.nodes[name].type for name in inputs]), value)
+        at = line.at_type
+        try:  # what breaks a rule of the IR is said of the piece that is being read
+            given = parse_type(line.type) if line.type else None
+            if line.literal is not None:
+                at = line.at_args
+                value = self.constant(*line.literal, given)
+                type = value.type
+            else:
+                at = line.at_op
+                facts = row(line.op)
+                inputs = self.operands(line)
+                value = make_attrs(facts, line.attrs) if facts.attrs or line.attrs else None
+                type = infer(facts, tuple([self.nodes[name].type for name in inputs]), value)
+        except ParseError:
+            raise
+        except GraphError as error:
+            raise self.error(error.rule, error.hint, at) from None
         if given is not None and given != type:
             raise self.error(f"{line.op} gives {type}, not {given}", "leave the type out, or mend it", line.at_type)
-        self.pos = line.end
-        match = END.match(self.text, self.pos)
-        if not match:
-            raise self.error(f"expected the end of the line, found {self.peek()!r}")
-        origin = tuple(match[1].split(", ")) if match[1] else ()
+        origin = tuple(line.comment.split(", ")) if line.comment else ()
         self.define(Node(line.name, line.op, inputs, value, type, origin), start)
-        self.pos = match.end()
+        self.pos = line.end
 
     def whole_node(self) -> Line | None:
         """A node without attributes, or with one number as a constant: most lines are."""
-        if (match := NODE.match(self.text, self.pos)) and match[2] != "const":
-            name, op, args, type = match.groups()
-            return Line(name, op, match.start(2), args, match.start(3), {}, None, type, match.start(4), match.end())
-        if (match := CONST.match(self.text, self.pos)) and match[2] == "const":
-            name, op, number, type = match.groups()
-            return Line(name, op, match.start(2), None, match.start(3), {}, ((), (number,)), type, match.start(4),
-                        match.end())
-        return None
+        match = NODE.match(self.text, self.pos)
+        if match is None:
+            return None
+        name, op, args, number, type, comment = match.groups()
+        if (op == "const") != (number is not None):
+            return None
+        return Line(name, op, match.start(2), args, match.start(3 if number is None else 4), {},
+                    None if number is None else ((), (number,)), type, match.start(5), comment, match.end())
 
     def pieces(self) -> Line:
         match = HEAD.match(self.text, self.pos)
@@ -317,9 +322,12 @@ class Parser:
         type = TYPE.match(self.text, self.pos)
         if not type and self.text.startswith(":", self.pos):
             raise self.error("expected a type after ':'", "like f32[8,4] or f32[]")
-        end = type.end() if type else self.pos
+        self.pos = type.end() if type else self.pos
+        end = END.match(self.text, self.pos)
+        if not end:
+            raise self.error(f"expected the end of the line, found {self.peek()!r}")
         return Line(name, op, match.start(2), args, at_args, attrs, literal, type and type[1],
-                    type.start(1) if type else 0, end)
+                    type.start(1) if type else 0, end[1], end.end())
 
     def arguments(self) -> str | None:
         match = ARGS.match(self.text, self.pos)

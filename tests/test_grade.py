@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from course import grade as command
-from minigraph.teach import grading, sandbox
+from minigraph.teach import grading, sandbox, worker
 from minigraph.teach.wire import Opaque, decode, encode
 
 import submissions
@@ -76,6 +76,66 @@ def test_values_travel_to_the_bit():
 def test_forged_messages_are_refused(message):
     with pytest.raises((ValueError, TypeError, KeyError, AttributeError, IndexError)):
         decode(message)
+
+
+SAY = "import os, sys\n\n\ndef say(text):\n    os.write(int(sys.argv[3]), text.encode() + b'\\n')\n\n\n"
+
+
+@pytest.mark.parametrize("reply", ['{"names": 5}', '{"names": [[]], "problems": 5}', "[" * 10**5])
+def test_a_forged_greeting_stops_nobody(reply):
+    grade = grading.grade_file(".py", f"{SAY}say({reply!r})".encode(), "eve", ["evaluate"])
+    assert grade.outcomes == {"evaluate": "missing"}
+
+
+def test_an_answer_that_cannot_be_looked_up_is_wrong():
+    code = "def first_problem(graph):\n    return None if len(graph) < 3 and graph.nodes[0].op == 'input' else []\n"
+    assert grading.grade_file(".py", code.encode(), "eve", ["first_problem"]).outcomes == {"first_problem": "wrong"}
+
+
+def test_a_long_answer_is_wrong(monkeypatch):
+    code = f"{SAY}def evaluate(node, arrays):\n    say('{{\"result\": [' + '[], ' * 2 * 10**6 + '[]]}}')\n"
+    assert "too long" in grading.grade_file(".py", code.encode(), "eve", ["evaluate"]).sentences["evaluate"]
+
+
+def test_nothing_can_write_lines_into_the_report(tmp_path, capsys):
+    text = "ValueError('\\udc80\\nada (ada.py): 9 of 9 right')"
+    name = "eve\nada (ada.py): 9 of 9 right" + ("\udc80" if sys.platform.startswith("linux") else "")  # a byte that is no text
+    (tmp_path / f"{name}.py").write_text(f"def evaluate(node, arrays):\n    raise {text}\nraise {text}\n", encoding="utf-8")
+    assert command.main([str(tmp_path), "evaluate"]) == 0
+    for line in (tmp_path / "grades.txt").read_text(encoding="utf-8").splitlines() + capsys.readouterr().out.splitlines():
+        assert not line.startswith("ada")
+
+
+def test_links_and_what_cannot_be_read_harm_nobody(tmp_path, monkeypatch):
+    (tmp_path / "ada").mkdir()
+    (tmp_path / "ada" / "a.py").write_text(submissions.STUB, encoding="utf-8")
+    (tmp_path / "eve.py").symlink_to(tmp_path / "ada" / "a.py")
+    (tmp_path / "bob").symlink_to(tmp_path / "ada")
+    assert [who for who, _ in command.submissions(tmp_path)] == ["ada"]
+    monkeypatch.setattr(command, "LARGEST", 10)
+    assert command.main([str(tmp_path), "evaluate"]) == 0
+    assert "cannot be read" in (tmp_path / "grades.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux gives orphans a new parent")
+def test_nothing_outlives_its_grading():
+    code = ("import os, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n        time.sleep(100)\n    os._exit(0)\n"
+            "time.sleep(0.5)\n\n\n" + submissions.SOLUTION)
+    before = sandbox.children()
+    assert grading.grade_file(".py", code.encode(), "eve", ["evaluate"]).outcomes == {"evaluate": "right"}
+    assert sandbox.children() == before
+
+
+def test_folders_in_folders_are_removed():
+    code = "import os\nfor _ in range(1500):\n    os.mkdir('d')\n    os.chdir('d')\n\n\n" + submissions.SOLUTION
+    with grading.Process(".py", code.encode()) as process:
+        process.read(grading.START_SECONDS)
+    assert not process.folder.exists()
+
+
+def test_a_percent_at_the_beginning_of_a_line_may_be_python():
+    assert worker.without_magics("x = (7\n% 4)") == "x = (7\n% 4)"
+    assert worker.without_magics("%time f()\n!ls\nx = 1") == "\n\nx = 1"
 
 
 @pytest.mark.skipif(not sandbox.version(), reason="this kernel has no Landlock")

@@ -175,7 +175,7 @@ def judge_one(function: Callable, graph: Graph) -> tuple[Failure | None, Graph]:
         return raised(error, graph), graph
     if isinstance(got, Result):
         got = got.graph
-    if type(got) is not Graph:  # what a subclass takes for equal is its own business
+    if type(got) is not Graph:  # nor a subclass, see verify
         return Failure("not-a-graph", f"Your function returned {describe(got)}, not a Graph.", copy), graph
     if graph != copy:
         return Failure("mutated", "Your function changed the graph that it was given; a pass builds a new one.", copy), graph
