@@ -163,6 +163,8 @@ class Grower:
     def emit(self, op: str, inputs: Iterable[str], attrs: dict | None = None) -> str | None:
         """Append a node, or return None where its row refuses it."""
         facts, inputs = OPS[op], tuple(inputs)
+        if None in inputs:  # an operand was refused
+            return None
         try:
             types = tuple(self.type(name) for name in inputs)
             value = make_attrs(facts, self.attributes(op, types) if attrs is None else attrs)

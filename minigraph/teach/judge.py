@@ -67,7 +67,7 @@ def judge_pass(
     ``keeps(graph, result)`` is a sentence about what should have stayed as it was."""
     tried = 0
     try:
-        with time_limit(seconds):
+        with time_limit(seconds), np.errstate(all="ignore"):
             graphs = [*targets]
             graphs = sorted(graphs, key=len) + list(small_graphs(space)) + list(larger_graphs(space))
             results = []
@@ -108,7 +108,7 @@ def judge_calls(
     """
     tried, case, cases = 0, (), list(cases)
     try:
-        with time_limit(seconds):
+        with time_limit(seconds), np.errstate(all="ignore"):
             for case in cases:
                 tried += 1
                 graph = next((part for part in case if isinstance(part, Graph)), None)
