@@ -711,10 +711,10 @@ def find_killer(before, after, values):
     """Inputs on which two graphs differ in a bit, as a dict that ``run`` takes; None if there are none.
 
     Both graphs have the same inputs (``before.inputs``, nodes) and the same outputs. Each input is a
-    single float of some dtype (f32[], f16[] …) and is to take each of ``values``, a tuple of Python floats, together with each of
-    the others: two inputs and three values are nine combinations. ``run(graph, inputs)`` gives a dict
-    from output to array; ``Const.of(-0.0, "f16").array`` is an array of a dtype. All NaNs count as
-    equal. About 8 lines.
+    single float of some dtype (f32[], f16[] …) and is to take each of ``values``, a tuple of Python
+    floats, together with each of the others: two inputs and three values are nine combinations.
+    ``run(graph, inputs)`` gives a dict from output to array; ``Const.of(-0.0, "f16").array`` is an
+    array of a dtype. All NaNs count as equal. About 8 lines.
 
     If ``before`` returns add(x, zero) with zero = const(0.0), and ``after`` returns x:
 
