@@ -15,7 +15,6 @@ than 16 different elements prints as ``@digest``; ``constants(graph)`` is the si
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 from collections.abc import Mapping

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import GraphError, RuleLoop, nearest
 from ..ir import Graph, Node
-from ..ops import INT, OPS, Attrs, infer, make_attrs, slice_ranges
+from ..ops import INT, OPS, infer, make_attrs, slice_ranges
 from ..rebuild import Env, Result, Rewrite, rebuild
 from ..text import node_line, parse_element
 from ..types import DTYPES, Const, Type, splat

@@ -113,16 +113,9 @@ def judge_calls(
                 tried += 1
                 graph = next((part for part in case if isinstance(part, Graph)), None)
                 want = reference(*case)
-                try:
-                    got = function(*case)
-                except TookTooLong:
-                    raise
-                except NotImplementedError:
-                    return Verdict(NOT_ATTEMPTED, tried)
-                except BaseException as error:
-                    if isinstance(error, KeyboardInterrupt):
-                        raise
-                    return Verdict(replace(raised(error, graph), case=case), tried)
+                got, failure = attempt(function, case, graph)
+                if failure:
+                    return Verdict(failure if failure is NOT_ATTEMPTED else replace(failure, case=case), tried)
                 if not equal(want, got):
                     lines = (explain or explain_call)(case, want, got)
                     optional = got is None and any(reference(*other) is None for other in cases)
@@ -160,19 +153,24 @@ def equal(a, b) -> bool:
     return type(a) is type(b) and a == b
 
 
+def attempt(function: Callable, case: tuple, graph: Graph | None) -> tuple[object, Failure | None]:
+    """Call a learner's function: its answer, or the failure that its exception is."""
+    try:
+        return function(*case), None
+    except (TookTooLong, KeyboardInterrupt):
+        raise
+    except NotImplementedError:
+        return None, NOT_ATTEMPTED
+    except BaseException as error:  # learner's code may raise anything, SystemExit included
+        return None, raised(error, graph)
+
+
 def judge_one(function: Callable, graph: Graph) -> tuple[Failure | None, Graph]:
     """Judge one call: what it returned is a valid graph with the same signature, values and effects."""
     copy = Graph(graph.name, tuple(replace(node) for node in graph.nodes), graph.outputs)
-    try:
-        got = function(graph)
-    except TookTooLong:
-        raise
-    except NotImplementedError:
-        return NOT_ATTEMPTED, graph
-    except BaseException as error:  # learner's code may raise anything, SystemExit included
-        if isinstance(error, KeyboardInterrupt):
-            raise
-        return raised(error, graph), graph
+    got, failure = attempt(function, (graph,), graph)
+    if failure:
+        return failure, graph
     if isinstance(got, Result):
         got = got.graph
     if type(got) is not Graph:  # nor a subclass, see verify

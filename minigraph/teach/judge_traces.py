@@ -13,7 +13,7 @@ from ..run_numpy import run
 from ..types import same_bits, type_of
 from ..verify import verify
 from .graphs import special_inputs
-from .judge import NOT_ATTEMPTED, SECONDS, Failure, Verdict, raised, show_array, show_element
+from .judge import NOT_ATTEMPTED, SECONDS, Failure, Verdict, attempt, show_array, show_element
 from .limits import TookTooLong, time_limit
 from .standins import expression_of
 
@@ -35,18 +35,10 @@ def judge_traces(
             for case in cases:
                 tried += 1
                 want = reference(*case)
-                try:
-                    got = function(*case)
-                except TookTooLong:
-                    raise
-                except NotImplementedError:
-                    return Verdict(NOT_ATTEMPTED, tried)
-                except BaseException as error:
-                    if isinstance(error, KeyboardInterrupt):
-                        raise
-                    failure = raised(error, None)
-                    return Verdict(replace(failure, case=case, details=(title(case), *failure.details)), tried)
-                failure = compare(case, want, got, truth, most, sets)
+                got, failure = attempt(function, case, None)
+                if failure is NOT_ATTEMPTED:
+                    return Verdict(failure, tried)
+                failure = failure or compare(case, want, got, truth, most, sets)
                 if failure:
                     return Verdict(replace(failure, got=got, case=case, details=(title(case), *failure.details)), tried)
     except TookTooLong:
