@@ -10,10 +10,11 @@ from __future__ import annotations
 import importlib
 
 from .errors import GraphError, MinigraphError, ParseError, PassError, RuleLoop, RunError, TraceError
+from .backends import compile
 from .ir import Builder, Graph, Node, defs, users
 from .freeze import freeze
 from .pipeline import Optimized, optimize
-from .run_numpy import compile, run, stats
+from .run_numpy import run, stats
 from .text import node_line, parse, print_diff, print_graph
 from .types import Const, Type, parse_type, same_bits
 from .verify import problems, verify
@@ -27,6 +28,8 @@ LAZY = {
     **dict.fromkeys(("draw", "draw_diff", "draw_history", "steps"), "drawing"),
     **dict.fromkeys(("to_networkx", "from_networkx"), "view"),
     **dict.fromkeys(("load", "save"), "files"),
+    **dict.fromkeys(("explain", "fuse"), "fusion"),
+    **dict.fromkeys(("check_plan", "make_plan"), "plan"),
 }  # fmt: skip
 
 

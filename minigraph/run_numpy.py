@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -17,6 +18,7 @@ from .text import node_line
 from .types import DTYPES
 from .verify import verify
 
+RUN_TIME = (ValueError, IndexError, ZeroDivisionError, OverflowError, MemoryError)  # what NumPy raises for some values
 VIEWS = {"reshape", "transpose", "broadcast_to", "slice"}  # NumPy may answer these without moving a byte
 
 
@@ -61,74 +63,22 @@ class Instruction(NamedTuple):
     node: Node
 
 
-class Executable:
-    """A graph bound to slots. Call it with the inputs by name; it gives the outputs by public name.
-
-    ``executable(x=array)`` and ``executable({"x": array})`` are the same; the second way also serves an input that is
-    called ``seed``, which is the seed of the random draws.
-
-    Inputs are arrays of exactly the graph's dtypes and shapes. Outputs share no memory with the inputs, the
-    constants or one another, except that a donated input may come back as the output that updates it.
-    """
+class Signature:
+    """The inputs of a graph, and which of them are given away: what every executable asks of its caller."""
 
     def __init__(self, graph: Graph, donate: Iterable[str] = ()):
-        verify(graph)
-        self.graph = graph
+        self.name = graph.name
         self.donate = frozenset(donate)
         self.inputs = {node.name: node.type for node in graph.inputs}
         for name in self.donate:
             if name not in self.inputs:
                 raise RunError(f"cannot donate '{name}': it is not an input. " + nearest(name, self.inputs))
-        slot = {node.name: index for index, node in enumerate(graph.nodes)}
-        self.start: list = [None] * (len(slot) + 1)  # constants are put in place once; the last slot is the seed's
-        self.input_slots = [slot[name] for name in self.inputs]
-        self.outputs = [(public, slot[value]) for public, value in graph.outputs]
-        self.borrowed = find_borrowed(graph, self.donate)
-        self.in_place = find_in_place(graph, self.donate)
-        self.code = self.bind(slot)
 
-    def bind(self, slot: dict[str, int]) -> list[Instruction]:
-        last_use = {name: node.name for node in self.graph.nodes for name in node.inputs}
-        kept = {value for _, value in self.graph.outputs}
-        code = []
-        for node in self.graph.nodes:
-            kind = OPS[node.op].kind
-            if kind is Kind.CONST:
-                self.start[slot[node.name]] = node.value.array
-            if kind in (Kind.CONST, Kind.INPUT):
-                continue
-            args = (len(slot),) if kind is Kind.RANDOM else tuple([slot[name] for name in node.inputs])
-            frees = tuple([slot[name] for name in dict.fromkeys(node.inputs)
-                           if last_use[name] == node.name and name not in kept])
-            if node.name not in last_use and node.name not in kept:
-                frees += (slot[node.name],)  # nobody reads it
-            code.append(Instruction(bind_call(node, node.name in self.in_place), args, slot[node.name], frees, node))
-        return code
-
-    def __call__(self, inputs: Mapping[str, np.ndarray] | None = None, /, *, seed: int = 0, **named):
-        slots = list(self.start)
-        for index, array in zip(self.input_slots, self.check_inputs({**(inputs or {}), **named})):
-            slots[index] = array
-        if not isinstance(seed, (int, np.integer)) or seed < 0:
-            raise RunError(f"the seed is a whole number from 0 up, not {seed!r}")
-        slots[-1] = seed
-        with np.errstate(all="ignore"):
-            try:
-                for call, args, out, frees, node in self.code:
-                    slots[out] = call(*[slots[i] for i in args])
-                    for index in frees:
-                        slots[index] = None
-            except MinigraphError:
-                raise
-            except (ValueError, IndexError, ZeroDivisionError, OverflowError, MemoryError) as error:
-                raise describe(error, node) from error
-        return self.owned(slots)
-
-    def check_inputs(self, inputs: dict) -> list[np.ndarray]:
+    def check(self, inputs: dict) -> list[np.ndarray]:
         """The arrays in the graph's order; RunError for one that is missing, unknown or of another type."""
         for name in inputs:
             if name not in self.inputs:
-                raise RunError(f"'{name}' is not an input of {self.graph.name}; its inputs are"
+                raise RunError(f"'{name}' is not an input of {self.name}; its inputs are"
                                f" {', '.join(self.inputs) or 'none'}. {nearest(name, self.inputs)}".strip())
         arrays = []
         for name, type in self.inputs.items():
@@ -151,6 +101,70 @@ class Executable:
             if start < end and not self.donate.isdisjoint((name, other)):
                 raise RunError(f"inputs '{name}' and '{other}' share memory, and one of them is donated, so it is written to")
             end, name = max((end, name), (stop, other))
+
+
+def check_seed(seed) -> int:
+    if not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise RunError(f"the seed is a whole number from 0 up, not {seed!r}")
+    return int(seed)
+
+
+class Executable:
+    """A graph bound to slots. Call it with the inputs by name; it gives the outputs by public name.
+
+    ``executable(x=array)`` and ``executable({"x": array})`` are the same; the second way also serves an input that is
+    called ``seed``, which is the seed of the random draws.
+
+    Inputs are arrays of exactly the graph's dtypes and shapes. Outputs share no memory with the inputs, the
+    constants or one another, except that a donated input may come back as the output that updates it.
+    """
+
+    def __init__(self, graph: Graph, donate: Iterable[str] = ()):
+        verify(graph)
+        self.graph = graph
+        self.signature = Signature(graph, donate)
+        slot = {node.name: index for index, node in enumerate(graph.nodes)}
+        self.start: list = [None] * (len(slot) + 1)  # constants are put in place once; the last slot is the seed's
+        self.input_slots = [slot[name] for name in self.signature.inputs]
+        self.outputs = [(public, slot[value]) for public, value in graph.outputs]
+        self.borrowed = find_borrowed(graph, self.signature.donate)
+        self.in_place = find_in_place(graph, self.signature.donate)
+        self.code = self.bind(slot)
+
+    def bind(self, slot: dict[str, int]) -> list[Instruction]:
+        last_use = {name: node.name for node in self.graph.nodes for name in node.inputs}
+        kept = {value for _, value in self.graph.outputs}
+        code = []
+        for node in self.graph.nodes:
+            kind = OPS[node.op].kind
+            if kind is Kind.CONST:
+                self.start[slot[node.name]] = node.value.array
+            if kind in (Kind.CONST, Kind.INPUT):
+                continue
+            args = (len(slot),) if kind is Kind.RANDOM else tuple([slot[name] for name in node.inputs])
+            frees = tuple([slot[name] for name in dict.fromkeys(node.inputs)
+                           if last_use[name] == node.name and name not in kept])
+            if node.name not in last_use and node.name not in kept:
+                frees += (slot[node.name],)  # nobody reads it
+            code.append(Instruction(bind_call(node, node.name in self.in_place), args, slot[node.name], frees, node))
+        return code
+
+    def __call__(self, inputs: Mapping[str, np.ndarray] | None = None, /, *, seed: int = 0, **named):
+        slots = list(self.start)
+        for index, array in zip(self.input_slots, self.signature.check({**(inputs or {}), **named})):
+            slots[index] = array
+        slots[-1] = check_seed(seed)
+        with np.errstate(all="ignore"):
+            try:
+                for call, args, out, frees, node in self.code:
+                    slots[out] = call(*[slots[i] for i in args])
+                    for index in frees:
+                        slots[index] = None
+            except MinigraphError:
+                raise
+            except RUN_TIME as error:
+                raise describe(error, node) from error
+        return self.owned(slots)
 
     def owned(self, slots: list) -> dict[str, np.ndarray]:
         """The outputs, each with memory of its own."""
@@ -222,6 +236,17 @@ def find_in_place(graph: Graph, donate: frozenset[str]) -> frozenset[str]:
             ours.add(node.name)
             found.add(node.name)
     return frozenset(found)
+
+
+@contextmanager
+def as_run_error(node: Node) -> Iterator[None]:
+    """What NumPy raises inside is told as a RunError about this node."""
+    try:
+        yield
+    except MinigraphError:
+        raise
+    except RUN_TIME as error:
+        raise describe(error, node) from error
 
 
 def describe(error: Exception, node: Node) -> RunError:

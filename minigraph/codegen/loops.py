@@ -1,0 +1,130 @@
+"""The map skeleton, and the body that all skeletons share: a cluster's element-wise nodes for one element."""
+
+from __future__ import annotations
+
+from math import prod
+
+from ..access import merge_axes, row_major
+from ..dialect import Dialect
+from ..plan import Launch, Plan
+from .kernel import Kernel, Operand, Writer, element, indent, reads_of
+
+BLOCK = 256  # threads of a CUDA block
+FREE = "#pragma GCC ivdep"  # a result may lie in an operand's memory, but only at the very element that was just read
+PARALLEL = "#pragma omp parallel for"
+WORTH_THREADS = 1 << 16  # elements from which on starting a second thread pays
+
+
+def loop_names(count: int, first: str = "i") -> list[str]:
+    names = "ijkl"["ijkl".index(first):]
+    return [names[depth] if depth < len(names) else f"{first}{depth}" for depth in range(count)]
+
+
+class Body:
+    """The lines for one element: ``const float h = x[i] * w[j];``, one a node, and one for what is read twice."""
+
+    def __init__(self, writer: Writer, at: dict[str, tuple[int, ...]], rank: int, nodes: tuple[str, ...]):
+        self.writer = writer
+        self.reads = {name: reads_of(writer, name, at, rank) for name in nodes}
+        self.text: dict[str | Operand, str] = {}  # what stands for a value, or for an element in memory
+        self.terms: dict[Operand, list[tuple[str, int]]] = {}  # the index of an operand: loop names and strides
+        found = [one for reads in self.reads.values() for one in reads if isinstance(one, Operand)]
+        self.operands = [one for one in dict.fromkeys(found) if writer.literal(one.value) is None]
+        for one in self.operands:
+            writer.pointer(one)  # parameters in the order of their first use
+
+    def index(self, names: list[str], loops: list[tuple[int, tuple[int, ...]]]) -> None:
+        """Tell the body its loops: their names, and from ``merge_axes`` the strides of each operand."""
+        for number, one in enumerate(self.operands):
+            self.terms[one] = self.terms.get(one, []) + [(name, strides[number]) for name, (_, strides) in zip(names, loops)]
+
+    def use(self, one: str | Operand) -> str:
+        if one in self.text:
+            return self.text[one]
+        if (literal := self.writer.literal(one.value)) is not None:
+            return literal
+        return element(self.writer.pointer(one), self.terms[one])
+
+    def loads(self, nodes: list[str]) -> list[str]:
+        """Lines that read once what these nodes use more than once."""
+        lines = []
+        used = [one for name in nodes for one in self.reads[name] if isinstance(one, Operand)]
+        for one in dict.fromkeys(used):
+            if used.count(one) > 1 and one not in self.text and self.writer.literal(one.value) is None:
+                lines += self.load(one)
+        return lines
+
+    def load(self, one: Operand) -> list[str]:
+        """The line that reads an element into a local value."""
+        where = self.use(one)
+        self.text[one] = self.writer.name(f"{self.writer.pointer(one)}_{''.join(n for n, step in self.terms[one] if step) or '0'}")
+        return [f"const {self.writer.type(one.value)} {self.text[one]} = {where};"]
+
+    def line(self, name: str) -> list[str]:
+        """The line of one node; none for a node that only renames."""
+        text = self.writer.node(name, [self.use(one) for one in self.reads[name]])
+        if self.writer.plan.nodes[name].op in ("reshape", "broadcast_to"):
+            self.text[name] = text
+            return []
+        self.text[name] = self.writer.name(name)
+        return [f"const {self.writer.type(name)} {self.text[name]} = {text};"]
+
+
+def map_kernel(plan: Plan, launch: Launch, dialect: Dialect, threads: int = 1, plain: bool = False) -> Kernel:
+    """The kernel of a map cluster or of a copy: operands may be strided, the result is contiguous."""
+    writer = Writer(plan, launch, dialect, plain)
+    space = launch.cluster.space
+    body = Body(writer, dict(launch.cluster.at), len(space), launch.nodes)
+    loops = merge_axes(space, (*(one.strides for one in body.operands), row_major(space)))
+    names = loop_names(len(loops))
+    body.index(names, loops)
+    nodes, output = list(launch.nodes), writer.name(launch.name)
+    lines = body.loads(nodes) + [line for name in nodes[:-1] for line in body.line(name)]
+    last = writer.node(nodes[-1], [body.use(one) for one in body.reads[nodes[-1]]])
+    lines.append(f"{element(output, [(name, strides[-1]) for name, (_, strides) in zip(names, loops)])} = {last};")
+    lengths = [length for length, _ in loops]
+    label = f"{launch.kind}_{launch.name}"
+    if dialect.name == "cuda":
+        return writer.finish(label, cuda_thread(names, lengths) + lines, output, grid=blocks(prod(lengths)), block=(BLOCK, 1))
+    return writer.finish(label, nest(names, lengths, lines, threads), output)
+
+
+def nest(names: list[str], lengths: list[int], lines: list[str], threads: int) -> list[str]:
+    """C loops around lines, the innermost free to run in vectors, the outermost in threads where that pays."""
+    shared = threads > 1 and prod(lengths) >= WORTH_THREADS
+    for depth in reversed(range(len(lengths))):
+        name = names[depth]
+        head = [FREE] * (depth == len(lengths) - 1) + [PARALLEL] * (depth == 0 and shared)
+        if len(lengths) == 1 and shared:
+            head = [PARALLEL + " simd"]  # one pragma a loop
+        lines = [*head, f"for (long {name} = 0; {name} < {lengths[depth]}; {name}++) {{", *indent(lines), "}"]
+    return lines
+
+
+def blocks(elements: int) -> int:
+    return max(1, -(-elements // BLOCK))
+
+
+def integer(count: int) -> str:
+    """CUDA's type for a number up to ``count``: int is quicker, and mostly enough."""
+    return "int" if count < 2**31 - BLOCK else "long long"
+
+
+def cuda_thread(names: list[str], lengths: list[int]) -> list[str]:
+    """One CUDA thread an element: its number, taken apart into the loops' indices."""
+    total = prod(lengths)
+    kind = integer(total)
+    number = f"{'(long long)' if kind != 'int' else ''}blockIdx.x * blockDim.x + threadIdx.x"
+    if len(names) == 1:
+        return [f"const {kind} {names[0]} = {number};", f"if ({names[0]} >= {total}) return;"]
+    return [f"const {kind} t = {number};", f"if (t >= {total}) return;", *split("t", names, lengths, kind)]
+
+
+def split(number: str, names: list[str], lengths: list[int], kind: str = "int") -> list[str]:
+    """The line that takes one running number apart into the indices of several loops."""
+    parts, step = [], 1
+    for depth in reversed(range(len(names))):
+        text = number if step == 1 else f"{number} / {step}"
+        parts.append(f"{names[depth]} = {text}" + (f" % {lengths[depth]}" if depth else ""))
+        step *= max(lengths[depth], 1)
+    return [f"const {kind} {', '.join(reversed(parts))};"] if parts else []

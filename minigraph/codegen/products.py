@@ -1,0 +1,214 @@
+"""The product skeleton: a matrix product of few rows, with its epilogue on each sum before it is stored.
+
+Such a product reads each weight once, so it is as fast as memory. Where the weights lie row after row along the summed
+axis, each result is a dot product; where they lie along the result, all results of a tile are summed side by side.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import NamedTuple
+
+from ..access import merge_axes, row_major
+from ..dialect import Dialect
+from ..plan import Launch, Plan
+from ..types import DTYPES
+from .kernel import Kernel, Operand, Writer, element, indent
+from .loops import FREE, PARALLEL, Body, loop_names, split
+
+TILE = 4096  # results summed side by side: the sums stay in the first-level cache
+UNROLL = 4  # rows of weights taken at once: so many times fewer loads and stores of the sums
+LANES = 64  # bytes of partial sums of a dot product
+COLUMNS, SLICES = 32, 8  # a CUDA block: so many results side by side, each summed in so many slices
+WORTH_THREADS = 1 << 17  # multiplications from which on a second thread pays
+
+
+class Product(NamedTuple):
+    """A matmul seen from its loops: ``few`` is the operand of few rows, ``many`` the one that is streamed."""
+
+    few: Operand
+    many: Operand
+    loop: int | None  # the loop of the space that runs along ``many`` only
+    depth: int  # terms of a sum
+    few_step: int  # elements from one term to the next
+    many_step: int
+
+
+def find_product(writer: Writer, name: str, space: tuple[int, ...]) -> Product:
+    """The operands of a matmul along the loops over its result."""
+    plan, node = writer.plan, writer.plan.nodes[name]
+    loops, count = [], 0
+    for dim in node.type.shape:  # the loop of each axis of the result, None for one of length 1
+        loops.append(count if dim != 1 else None)
+        count += dim != 1
+    sides = []
+    for side, transposed in zip(node.inputs, (node.value.transpose_a, node.value.transpose_b)):
+        access = plan.access[side]
+        shape, strides = list(access.shape), list(access.strides)
+        if transposed:
+            shape[-2:], strides[-2:] = shape[:-3:-1], strides[:-3:-1]
+        sides.append((side, shape, strides))
+    (a, a_shape, a_strides), (b, b_shape, b_strides) = sides
+    own_m, own_n = len(a_shape) > 1, len(b_shape) > 1
+    batch = loops[:len(loops) - own_m - own_n]
+    loop_m = loops[len(batch)] if own_m else None
+    loop_n = loops[-1] if own_n else None
+
+    def along(value, shape, strides, kept, own, loop) -> Operand:
+        steps = [0] * len(space)
+        outer = shape[:-2]
+        for place, dim, stride in zip(batch[len(batch) - len(outer):], outer, strides):
+            if place is not None and dim != 1:
+                steps[place] = stride
+        if own and loop is not None:
+            steps[loop] = strides[kept]
+        return Operand(value, tuple(steps))
+
+    left = along(a, a_shape, a_strides, -2, own_m, loop_m)
+    right = along(b, b_shape, b_strides, -1, own_n, loop_n)
+    depth, a_step, b_step = a_shape[-1], a_strides[-1], b_strides[-2] if own_n else b_strides[-1]
+    rows, columns = a_shape[-2] if own_m else 1, b_shape[-1] if own_n else 1
+    if rows > columns:
+        return Product(right, left, loop_m, depth, b_step, a_step)
+    return Product(left, right, loop_n, depth, a_step, b_step)
+
+
+def product_kernel(plan: Plan, launch: Launch, dialect: Dialect, threads: int = 1, plain: bool = False) -> Kernel:
+    """The kernel of an epilogue cluster."""
+    return Skeleton(Writer(plan, launch, dialect, plain), threads).kernel()
+
+
+class Skeleton:
+    def __init__(self, writer: Writer, threads: int):
+        self.writer, self.threads = writer, threads
+        launch, plan = writer.launch, writer.plan
+        space, at = launch.cluster.space, dict(launch.cluster.at)
+        self.hero = next(name for name in launch.nodes if plan.nodes[name].op == "matmul")
+        self.dtype = writer.dtype(self.hero)
+        self.type = writer.dialect.type(self.dtype)
+        self.product = find_product(writer, self.hero, space)
+        self.few, self.many = writer.pointer(self.product.few), writer.pointer(self.product.many)
+        self.body = Body(writer, at, len(space), tuple(name for name in launch.nodes if name != self.hero))
+        loop = self.product.loop
+        outer = [axis for axis in range(len(space)) if axis != loop]
+        strides = [one.strides for one in (self.product.few, self.product.many, *self.body.operands)] + [row_major(space)]
+        self.outer = merge_axes(tuple(space[a] for a in outer), tuple(tuple(s[a] for a in outer) for s in strides))
+        self.rows = loop_names(len(self.outer))
+        self.column, self.width = "n", space[loop] if loop is not None else 1
+        self.inner = [(self.width, tuple(s[loop] for s in strides))] if loop is not None else []
+        shifted = [(length, steps[2:]) for length, steps in self.outer + self.inner]
+        self.names = self.rows + [self.column] * len(self.inner)
+        self.body.index(self.names, shifted)
+        self.output = writer.name(launch.name)
+        self.sum = writer.name(self.hero)
+
+    def terms(self, number: int) -> list[tuple[str, int]]:
+        return [(name, steps[number]) for name, (_, steps) in zip(self.names, self.outer + self.inner)]
+
+    def weight(self, row: str) -> str:
+        return element(self.many, [*self.terms(1), (row, self.product.many_step)])
+
+    def activation(self, row: str) -> str:
+        return element(self.few, [*self.terms(0), (row, self.product.few_step)])
+
+    def times(self, a: str, b: str) -> str:
+        return self.writer.combine("mul", a, b, self.dtype)
+
+    def plus(self, a: str, b: str) -> str:
+        return self.writer.combine("add", a, b, self.dtype)
+
+    def epilogue(self, total: str) -> list[str]:
+        """The lines behind a finished sum."""
+        nodes = [name for name in self.writer.launch.nodes if name != self.hero]
+        self.body.text[self.hero] = total
+        if not nodes:
+            return [f"{element(self.output, self.terms(-1))} = {total};"]
+        lines = self.body.loads(nodes) + [line for name in nodes[:-1] for line in self.body.line(name)]
+        last = self.writer.node(nodes[-1], [self.body.use(one) for one in self.body.reads[nodes[-1]]])
+        return [*lines, f"{element(self.output, self.terms(-1))} = {last};"]
+
+    def kernel(self) -> Kernel:
+        label = f"matmul_{self.writer.launch.name}"
+        if self.writer.dialect.name == "cuda":
+            return self.cuda(label)
+        dots = self.product.many_step == 1 and self.inner or not self.inner
+        lines = self.dots() if dots else self.side_by_side()
+        for name, (length, _) in reversed(list(zip(self.rows, self.outer))):
+            lines = [f"for (long {name} = 0; {name} < {length}; {name}++) {{", *indent(lines), "}"]
+        return self.writer.finish(label, lines, self.output)
+
+    @property
+    def shared(self) -> bool:
+        return self.threads > 1 and self.width * self.product.depth >= WORTH_THREADS
+
+    def dots(self) -> list[str]:
+        """One result after the other: a dot product in lanes."""
+        depth, width = self.product.depth, LANES // DTYPES[self.dtype].itemsize
+        whole = depth // width * width
+        lanes = self.writer.name("sums")
+        step = f"{lanes}[lane] = {self.plus(f'{lanes}[lane]', self.times(self.activation('(k + lane)'), self.weight('(k + lane)')))};"
+        rest = f"{lanes}[k - {whole}] = {self.plus(f'{lanes}[k - {whole}]', self.times(self.activation('k'), self.weight('k')))};"
+        lines = [f"{self.type} {lanes}[{width}] = {{0}};"]
+        if whole:
+            lines += [f"for (long k = 0; k < {whole}; k += {width}) {{", f"  {FREE}",
+                      f"  for (int lane = 0; lane < {width}; lane++) {step}", "}"]
+        if whole < depth:
+            lines.append(f"for (long k = {whole}; k < {depth}; k++) {rest}")
+        lines += [f"{self.type} {self.sum} = {lanes}[0];",
+                  f"for (int lane = 1; lane < {width}; lane++) {self.sum} = {self.plus(self.sum, f'{lanes}[lane]')};",
+                  *self.epilogue(self.sum)]
+        if not self.inner:
+            return lines
+        head = [PARALLEL] * self.shared
+        return [*head, f"for (long {self.column} = 0; {self.column} < {self.width}; {self.column}++) {{", *indent(lines), "}"]
+
+    def side_by_side(self) -> list[str]:
+        """A tile of results at once: each row of weights is scaled by its activation and added to the sums."""
+        width, depth = self.width, self.product.depth
+        tile = min(width, TILE if not self.shared else -(-width // self.threads // 16) * 16)
+        sums, n = self.writer.name("sums"), self.column
+        one_tile = tile >= width
+        place = n if one_tile else f"{n} - first"
+        head, loop = ("0", str(width)) if one_tile else ("first", "end")
+        over = f"for (long {n} = {head}; {n} < {loop}; {n}++)"
+        whole = depth // UNROLL * UNROLL
+        lines = [f"{self.type} {sums}[{tile}];", f"{over} {sums}[{place}] = {self.writer.dialect.literal(self.dtype, 0)};"]
+
+        def block(rows: list[str]) -> list[str]:
+            names = [self.writer.name(f"{self.few}_{row.replace(' + ', '')}") for row in rows]
+            loads = [f"const {self.type} {name} = {self.activation(row if row == 'k' else f'({row})')};" for name, row in zip(names, rows)]
+            total = f"{sums}[{place}]"
+            for name, row in zip(names, rows):
+                total = self.plus(total, self.times(name, self.weight(row if row == "k" else f"({row})")))
+            return [*loads, FREE, f"{over} {sums}[{place}] = {total};"]
+
+        if whole:
+            rows = ["k", *(f"k + {step}" for step in range(1, UNROLL))]
+            lines += [f"for (long k = 0; k < {whole}; k += {UNROLL}) {{", *indent(block(rows)), "}"]
+        if whole < depth:
+            lines += [f"for (long k = {whole}; k < {depth}; k++) {{", *indent(block(["k"])), "}"]
+        lines += [FREE, f"{over} {{", *indent([f"const {self.type} {self.sum} = {sums}[{place}];", *self.epilogue(self.sum)]), "}"]
+        if one_tile:
+            return lines
+        head = [PARALLEL] * self.shared
+        return [*head, f"for (long first = 0; first < {width}; first += {tile}) {{",
+                f"  const long end = first + {tile} < {width} ? first + {tile} : {width};", *indent(lines), "}"]
+
+    def cuda(self, label: str) -> Kernel:
+        """A block sums 32 results side by side, so that neighbours read neighbouring weights; 8 slices of the sum share the work."""
+        depth, tiles = self.product.depth, -(-self.width // COLUMNS)
+        lengths = [length for length, _ in self.outer]
+        outer = prod(lengths)
+        sums = self.writer.name("sums")
+        number = "blockIdx.x" if tiles == 1 else f"blockIdx.x / {tiles}"
+        lines = split(number, self.rows, lengths) if tiles == 1 or outer == 1 else [f"const int row = {number};", *split("row", self.rows, lengths)]
+        tile = "threadIdx.x" if tiles == 1 else f"blockIdx.x % {tiles} * {COLUMNS} + threadIdx.x"
+        lines += [f"const int {self.column} = {tile};", f"__shared__ {self.type} {sums}[{SLICES}][{COLUMNS}];",
+                  f"{self.type} part = {self.writer.dialect.literal(self.dtype, 0)};"]
+        total = self.plus("part", self.times(self.activation("k"), self.weight("k")))
+        lines += [f"if ({self.column} < {self.width})", f"  for (int k = threadIdx.y; k < {depth}; k += {SLICES}) part = {total};",
+                  f"{sums}[threadIdx.y][threadIdx.x] = part;", "__syncthreads();", f"if (threadIdx.y > 0 || {self.column} >= {self.width}) return;",
+                  f"{self.type} {self.sum} = part;",
+                  f"for (int slice = 1; slice < {SLICES}; slice++) {self.sum} = {self.plus(self.sum, f'{sums}[slice][threadIdx.x]')};",
+                  *self.epilogue(self.sum)]
+        return self.writer.finish(label, lines, self.output, grid=max(1, outer * tiles), block=(COLUMNS, SLICES))

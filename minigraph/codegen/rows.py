@@ -1,0 +1,273 @@
+"""The row-reduce skeleton: softmax, layer-norm, log-sum-exp in one kernel.
+
+The kept axes count the rows. A row is walked once for each wave of reductions: what a reduction needs is computed just
+before it, in the same loop. An element needed again in a later walk is computed again if that is cheap, and otherwise
+kept in a scratch row. On CUDA a block works on a row: each thread adds up its own elements, and a tree joins them.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from ..access import merge_axes, row_major
+from ..dialect import Dialect
+from ..fusion import REDUCES
+from ..ops import OPS
+from ..plan import Launch, Plan
+from ..types import DTYPES
+from .kernel import Kernel, Operand, Writer, element, indent
+from .loops import BLOCK, FREE, PARALLEL, WORTH_THREADS, Body, loop_names, split
+
+CHEAP = 4  # up to this cost an element is computed again rather than kept
+SCRATCH = 48 * 1024  # bytes: what a CUDA block may share, and a first-level cache holds
+LANES = 64  # bytes of partial results: one vector register, so that a reduction is not one long chain
+START = {"sum": "0", "mean": "0", "prod": "1", "any": "0", "all": "1"}
+JOIN = {"sum": "add", "mean": "add", "prod": "mul", "max": "maximum", "min": "minimum", "any": "bitwise_or", "all": "bitwise_and"}
+
+
+class Walks:
+    """Which nodes are computed in which walk over the row."""
+
+    def __init__(self, plan: Plan, launch: Launch):
+        cluster = launch.cluster
+        self.at, inside = dict(cluster.at), set(launch.nodes)
+        every = tuple(range(len(cluster.space)))
+        nodes = [plan.nodes[name] for name in launch.nodes]
+        self.ready: dict[str, int] = {}  # the walk before (a number a row) or in (an element) which a value is known
+        for node in nodes:
+            first = max((self.ready[i] for i in node.inputs if i in inside), default=0)
+            self.ready[node.name] = first + (node.op in REDUCES)
+        self.reductions = [node.name for node in nodes if node.op in REDUCES]
+        self.wide = {node.name for node in nodes if self.at[node.name] == every and node.op not in REDUCES}
+        self.narrow = [node.name for node in nodes if node.name not in self.wide and node.op not in REDUCES]
+        self.last = launch.name
+        self.count = max(self.ready.values()) + (self.last in self.wide)
+        self.inputs = {node.name: [i for i in node.inputs if i in inside] for node in nodes}
+        row = prod(cluster.space[axis] for axis in cluster.axes)
+        room, self.kept = SCRATCH, {}  # value -> the walk that keeps it
+        self.computed: list[list[str]] = []
+        for walk in range(self.count):
+            wanted: set[str] = set()
+            todo = [i for name in self.reductions if self.ready[name] == walk + 1 for i in self.inputs[name]]
+            todo += [self.last] * (self.last in self.wide and self.ready[self.last] == walk)
+            while todo:
+                name = todo.pop()
+                if name in wanted or name not in self.wide or name in self.kept:
+                    continue
+                before = next((w for w in range(walk) if name in self.computed[w]), None)
+                size = row * DTYPES[plan.type(name).dtype].itemsize
+                if before is not None and OPS[plan.nodes[name].op].cost > CHEAP and size <= room:
+                    self.kept[name], room = before, room - size
+                    continue
+                wanted.add(name)
+                todo += self.inputs[name]
+            self.computed.append([name for name in launch.nodes if name in wanted])
+
+    def joined(self, walk: int) -> list[str]:
+        """The reductions that this walk adds up."""
+        return [name for name in self.reductions if self.ready[name] == walk + 1]
+
+
+def row_kernel(plan: Plan, launch: Launch, dialect: Dialect, threads: int = 1, plain: bool = False) -> Kernel:
+    """The kernel of a reduce cluster."""
+    writer = Writer(plan, launch, dialect, plain)
+    cluster = launch.cluster
+    space, axes = cluster.space, cluster.axes
+    kept = tuple(axis for axis in range(len(space)) if axis not in axes)
+    body = Body(writer, dict(cluster.at), len(space), launch.nodes)
+    walks = Walks(plan, launch)
+    result = row_major(space) if walks.last in walks.wide else spread(row_major(tuple(space[a] for a in kept)), kept, len(space))
+    strides = [one.strides for one in body.operands] + [result]
+    outer, inner = (merge_axes(tuple(space[a] for a in group), tuple(tuple(s[a] for a in group) for s in strides))
+                    for group in (kept, axes))
+    rows, columns = loop_names(len(outer)), loop_names(len(inner), "j" if len(outer) < 2 else "k")
+    columns = [name if name not in rows else name * 2 for name in columns]
+    body.index(rows, outer)
+    body.index(columns, inner)
+    skeleton = (CudaRows if dialect.name == "cuda" else CRows)(writer, body, walks, rows, columns, outer, inner)
+    return skeleton.kernel(f"reduce_{launch.name}", threads)
+
+
+def spread(strides: tuple[int, ...], axes: tuple[int, ...], rank: int) -> tuple[int, ...]:
+    full = [0] * rank
+    for axis, stride in zip(axes, strides):
+        full[axis] = stride
+    return tuple(full)
+
+
+class CRows:
+    """A row is a loop; float reductions run in lanes, which the compiler makes a vector register."""
+
+    def __init__(self, writer, body, walks, rows, columns, outer, inner):
+        self.writer, self.body, self.walks = writer, body, walks
+        self.rows, self.columns, self.outer, self.inner = rows, columns, outer, inner
+        self.row_lengths, self.lengths = [n for n, _ in outer], [n for n, _ in inner]
+        self.output = writer.name(writer.launch.name)
+        self.scratch = {name: writer.name(name + "_row") for name in walks.kept}
+        self.length = prod(self.lengths)
+
+    def store(self, value: str) -> str:
+        terms = [(name, strides[-1]) for name, (_, strides) in zip([*self.rows, *self.columns], [*self.outer, *self.inner])]
+        return f"{element(self.output, terms)} = {value};"
+
+    def place(self, walk: int) -> str:
+        """The index of an element in a scratch row."""
+        terms, step = [], 1
+        for name, length in reversed(list(zip(self.columns, self.lengths))):
+            terms.append((name, step))
+            step *= length
+        return element("", reversed(terms))[1:-1]
+
+    def kernel(self, label: str, threads: int) -> Kernel:
+        lines = [f"{self.writer.type(name)} {text}[{max(self.length, 1)}];" for name, text in self.scratch.items()]
+        for walk in range(self.walks.count):
+            lines += self.narrow_lines(walk) + self.walk_lines(walk)
+        if self.walks.last not in self.walks.wide:
+            lines += self.narrow_lines(self.walks.count)
+            lines.append(self.store(self.body.text[self.walks.last]))
+        shared = threads > 1 and prod(self.row_lengths) * self.length >= WORTH_THREADS
+        for depth in reversed(range(len(self.rows))):
+            name = self.rows[depth]
+            head = [PARALLEL] * (depth == 0 and shared)
+            lines = [*head, f"for (long {name} = 0; {name} < {self.row_lengths[depth]}; {name}++) {{", *indent(lines), "}"]
+        return self.writer.finish(label, lines, self.output)
+
+    def narrow_lines(self, walk: int) -> list[str]:
+        """What is one number a row and known before this walk."""
+        nodes = [name for name in self.walks.narrow if self.walks.ready[name] == walk]
+        return self.body.loads(nodes) + [line for name in nodes for line in self.body.line(name)]
+
+    def element_lines(self, walk: int) -> tuple[list[str], dict[str, str]]:
+        """The lines of one element in this walk, and the text of each operand of its reductions."""
+        body, walks = self.body, self.walks
+        saved, names = dict(body.text), set(self.writer.names)
+        for name, before in walks.kept.items():
+            if before < walk:
+                body.text[name] = f"{self.scratch[name]}[{self.place(walk)}]"
+        nodes = [name for name in walks.computed[walk] if name != walks.last]
+        joined = walks.joined(walk)
+        lines = body.loads([*nodes, *[n for n in joined], *[walks.last] * (walks.last in walks.computed[walk])])
+        for name in nodes:
+            lines += body.line(name)
+            if walks.kept.get(name) == walk:
+                lines.append(f"{self.scratch[name]}[{self.place(walk)}] = {body.text[name]};")
+        operands = {name: body.use(body.reads[name][0]) for name in joined}
+        if walks.last in walks.computed[walk]:
+            last = self.writer.node(walks.last, [body.use(one) for one in body.reads[walks.last]])
+            lines.append(self.store(last))
+        body.text, self.writer.names = saved, names  # the next walk is a scope of its own
+        return lines, operands
+
+    def start(self, name: str) -> str:
+        dtype, op = self.writer.dtype(name), self.writer.plan.nodes[name].op
+        if op in START:
+            return self.writer.dialect.literal(dtype, int(START[op]))
+        return self.writer.dialect.literal(dtype, limit(dtype, -1 if op == "max" else 1))
+
+    def finished(self, name: str, total: str) -> list[str]:
+        """The lines after a reduction: a mean divides by the number of terms."""
+        if self.writer.plan.nodes[name].op != "mean":
+            self.body.text[name] = total
+            return []
+        dtype = self.writer.dtype(name)
+        self.body.text[name] = self.writer.name(name)
+        quotient = self.writer.combine("div", total, self.writer.dialect.literal(dtype, self.length), dtype)
+        return [f"const {self.writer.dialect.type(dtype)} {self.body.text[name]} = {quotient};"]
+
+    def total_name(self, name: str) -> str:
+        return self.writer.name(name + "_sum" if self.writer.plan.nodes[name].op == "mean" else name)
+
+    def walk_lines(self, walk: int) -> list[str]:
+        names = {name: self.total_name(name) for name in self.walks.joined(walk)}
+        floats = [name for name in names if self.writer.dtype(name)[0] == "f"]
+        lines, operands = self.element_lines(walk)
+        width = min((LANES // DTYPES[self.writer.dtype(name)].itemsize for name in floats), default=0)
+        lanes = bool(floats) and self.lengths and self.lengths[-1] >= 2 * width
+        after = [line for name in names for line in self.finished(name, names[name])]
+        if not lanes:
+            head = [f"{self.writer.type(name)} {text} = {self.start(name)};" for name, text in names.items()]
+            joins = [f"{text} = {self.join(name, text, operands[name])};" for name, text in names.items()]
+            return head + self.loop(lines + joins, not floats) + after
+        return self.in_lanes(names, lines, operands, width) + after
+
+    def join(self, name: str, a: str, b: str) -> str:
+        return self.writer.combine(JOIN[self.writer.plan.nodes[name].op], a, b, self.writer.dtype(name))
+
+    def loop(self, lines: list[str], free: bool) -> list[str]:
+        for depth in reversed(range(len(self.columns))):
+            name = self.columns[depth]
+            head = [FREE] * (free and depth == len(self.columns) - 1)
+            lines = [*head, f"for (long {name} = 0; {name} < {self.lengths[depth]}; {name}++) {{", *indent(lines), "}"]
+        return lines
+
+    def in_lanes(self, names, lines, operands, width) -> list[str]:
+        """Element j goes to lane j % width: so many independent sums, joined in order at the end."""
+        column, length = self.columns[-1], self.lengths[-1]
+        whole, lane = length // width * width, "lane"
+        parts = {name: self.writer.name(text + "_lanes") for name, text in names.items()}
+        head = [f"{self.writer.type(name)} {parts[name]}[{width}];" for name in names]
+        head += [f"for (int {lane} = 0; {lane} < {width}; {lane}++) {{",
+                 *indent(f"{parts[name]}[{lane}] = {self.start(name)};" for name in names), "}"]
+
+        def step(place: str) -> list[str]:
+            return lines + [f"{parts[name]}[{place}] = {self.join(name, f'{parts[name]}[{place}]', operands[name])};" for name in names]
+
+        base = "part"
+        inner = [f"for (long {base} = 0; {base} < {whole}; {base} += {width}) {{",
+                 f"  {FREE}", f"  for (int {lane} = 0; {lane} < {width}; {lane}++) {{", f"    const long {column} = {base} + {lane};",
+                 *indent(step(lane), 2), "  }", "}"]
+        if whole < length:
+            inner += [f"for (long {column} = {whole}; {column} < {length}; {column}++) {{", *indent(step(f"{column} - {whole}")), "}"]
+        for depth in reversed(range(len(self.columns) - 1)):
+            name = self.columns[depth]
+            inner = [f"for (long {name} = 0; {name} < {self.lengths[depth]}; {name}++) {{", *indent(inner), "}"]
+        tail = []
+        for name, text in names.items():
+            tail += [f"{self.writer.type(name)} {text} = {parts[name]}[0];",
+                     f"for (int {lane} = 1; {lane} < {width}; {lane}++) {text} = {self.join(name, text, f'{parts[name]}[{lane}]')};"]
+        return head + inner + tail
+
+
+class CudaRows(CRows):
+    """A row is a block. Threads meet at barriers: nobody reads what another has not written yet."""
+
+    def kernel(self, label: str, threads: int) -> Kernel:
+        self.block = min(BLOCK, max(32, 1 << (max(self.length, 1) - 1).bit_length()))
+        lines = [*split("blockIdx.x", self.rows, self.row_lengths), "const int t = threadIdx.x;"]
+        lines += [f"__shared__ {self.writer.type(name)} {text}[{max(self.length, 1)}];" for name, text in self.scratch.items()]
+        kinds = dict.fromkeys(self.writer.type(name) for name in self.walks.reductions)
+        self.parts = {kind: self.writer.name("parts") for kind in kinds}
+        lines += [f"__shared__ {kind} {text}[{self.block}];" for kind, text in self.parts.items()]
+        for walk in range(self.walks.count):
+            lines += self.narrow_lines(walk) + self.walk_lines(walk)
+        if self.walks.last not in self.walks.wide:
+            lines += self.narrow_lines(self.walks.count)
+            lines.append(f"if (t == 0) {self.store(self.body.text[self.walks.last])}")
+        return self.writer.finish(label, lines, self.output, grid=max(1, prod(self.row_lengths)), block=(self.block, 1))
+
+    def walk_lines(self, walk: int) -> list[str]:
+        names = {name: self.total_name(name) for name in self.walks.joined(walk)}
+        lines, operands = self.element_lines(walk)
+        head = [f"{self.writer.type(name)} {text} = {self.start(name)};" for name, text in names.items()]
+        joins = [f"{text} = {self.join(name, text, operands[name])};" for name, text in names.items()]
+        number = self.columns[0] if len(self.columns) == 1 else "n"
+        apart = [] if len(self.columns) == 1 else split("n", self.columns, self.lengths)
+        loop = [f"for (int {number} = t; {number} < {self.length}; {number} += {self.block}) {{", *indent(apart + lines + joins), "}"]
+        return head + loop + [line for name, text in names.items() for line in self.tree(name, text)] + [
+            line for name in names for line in self.finished(name, names[name])]
+
+    def tree(self, name: str, text: str) -> list[str]:
+        """Join the threads' parts: half of them takes in the other half, again and again."""
+        part = self.parts[self.writer.type(name)]
+        joined = self.join(name, f"{part}[t]", f"{part}[t + step]")
+        return [f"{part}[t] = {text};", "__syncthreads();",
+                f"for (int step = {self.block // 2}; step > 0; step /= 2) {{", f"  if (t < step) {part}[t] = {joined};",
+                "  __syncthreads();", "}", f"{text} = {part}[0];", "__syncthreads();"]
+
+
+def limit(dtype: str, sign: int):
+    """The least (``sign`` -1) or largest number of a dtype: what every other one replaces."""
+    kind = DTYPES[dtype]
+    return sign * np.inf if kind.kind == "f" else (np.iinfo(kind).max if sign > 0 else np.iinfo(kind).min)

@@ -1,0 +1,99 @@
+"""The C back end: a whole plan is one shared library, and a run of launches is one call from Python."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from .codegen.program import Program, Run, c_program
+from .compiler import build
+from .errors import RunError
+from .ir import Node
+from .ops import OPS
+from .plan import Launch, Plan
+from .run_numpy import IndexRunError, Signature, as_run_error, check_seed
+from .run_plan import Memory, run_launch
+from .text import node_line
+
+
+class CExecutable:
+    """A plan bound to generated code. Called like every executable: inputs by name, outputs by public name."""
+
+    def __init__(self, plan: Plan, threads: int = 1):
+        self.plan = plan
+        self.signature = Signature(plan.graph, plan.donate)
+        self.program: Program = c_program(plan, threads)
+        self.memory = Memory(plan)
+        self.library = build(self.program.source, threads > 1) if self.program.kernels else None
+        if threads > 1 and self.library:
+            self.library.omp_set_num_threads(threads)
+        self.table = (ctypes.c_void_p * len(self.program.slots))()
+        self.table[0] = address(self.memory.arena)
+        for name, slot in self.program.slots.items():
+            if name and plan.regions[name].where == "const":
+                self.table[slot] = address(self.memory.flat[name])
+        self.steps: list[tuple[Callable | None, Run | Launch]] = []
+        for step in self.program.steps:
+            function = None
+            if isinstance(step, Run):
+                function = getattr(self.library, step.function)
+                function.argtypes, function.restype = [ctypes.c_void_p], ctypes.c_int
+            self.steps.append((function, step))
+
+    def __call__(self, inputs: Mapping[str, np.ndarray] | None = None, /, *, seed: int = 0, **named):
+        given = self.point({**(inputs or {}), **named})
+        self.run(check_seed(seed))
+        return self.memory.results(given)
+
+    def point(self, inputs: dict) -> dict[str, np.ndarray]:
+        """Check the inputs, and write where they and the outputs lie into the table."""
+        given = dict(zip(self.signature.inputs, self.signature.check(inputs)))
+        self.memory.bind(given)
+        for name, slot in self.program.slots.items():
+            if name and self.plan.regions[name].where in ("input", "output"):
+                self.table[slot] = address(self.memory.flat[name])
+        return given
+
+    def run(self, seed: int = 0) -> None:
+        where = ctypes.addressof(self.table)
+        for function, step in self.steps:
+            if function is None:
+                with np.errstate(all="ignore"), as_run_error(self.plan.nodes[step.name]):
+                    run_launch(self.plan, step, self.memory, seed)
+            elif failed := function(where):
+                raise out_of_range(self.plan.nodes[step.calls[failed - 1].launch.name])
+
+    def bind(self, inputs: Mapping[str, np.ndarray] | None = None, /, **named) -> Callable[[], None]:
+        """For many runs on the same arrays: ``bound()`` reads them and overwrites ``bound.outputs`` each time."""
+        given = self.point({**(inputs or {}), **named})
+        return Bound(self, given)
+
+
+class Bound:
+    """A C executable whose arrays are fixed: the call costs a microsecond, because nothing is checked any more."""
+
+    def __init__(self, executable: CExecutable, given: dict[str, np.ndarray]):
+        table = (ctypes.c_void_p * len(executable.table))(*executable.table)
+        self.keep = executable, given, dict(executable.memory.flat), table
+        self.executable, self.where = executable, ctypes.addressof(table)
+        self.outputs = executable.memory.results(given)
+        functions = [function for function, _ in executable.steps]
+        if len(functions) != 1 or functions[0] is None or any(copied for _, _, copied in executable.plan.outputs):
+            raise RunError("only a plan that is one run of generated launches can be bound; call the executable instead")
+        self.function = functions[0]
+
+    def __call__(self) -> None:
+        if failed := self.function(self.where):
+            step = self.executable.steps[0][1]
+            raise out_of_range(self.executable.plan.nodes[step.calls[failed - 1].launch.name])
+
+
+def address(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
+
+
+def out_of_range(node: Node) -> RunError:
+    where = f" ({', '.join(node.origin[-1:])})" if node.origin else ""
+    return IndexRunError(f"{OPS[node.op].name}: an index is out of range{where}\n    {node_line(node)}")

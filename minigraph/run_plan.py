@@ -1,0 +1,116 @@
+"""The plan in NumPy: what the other back ends must agree with, launch by launch.
+
+A launch of one node is one NumPy call that writes into the arena with ``out=``. A launch of several is as many calls,
+and what they pass to each other is thrown away at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from .access import Access
+from .errors import RunError
+from .ops import OPS, Kind
+from .plan import ALIGNMENT, Launch, Plan
+from .run_numpy import Signature, as_run_error, check_seed
+from .types import DTYPES, TOKEN
+
+
+class Memory:
+    """Arrays for a plan: the arena, the constants, and for each call the inputs and the outputs."""
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+        room = np.zeros(plan.arena_bytes + ALIGNMENT, np.uint8)
+        first = -room.ctypes.data % ALIGNMENT
+        self.arena = room[first:first + plan.arena_bytes]
+        self.flat: dict[str, np.ndarray] = {}  # buffer -> its elements in one row
+        for name, region in plan.regions.items():
+            if plan.type(name).dtype == TOKEN:
+                continue  # an effect leaves nothing in memory
+            if region.where == "arena":
+                self.flat[name] = self.arena[region.offset:region.offset + region.nbytes].view(self.dtype(name))
+            elif region.where == "const":
+                self.flat[name] = plan.nodes[name].value.array.reshape(-1)
+
+    def dtype(self, name: str) -> np.dtype:
+        return DTYPES[self.plan.type(name).dtype]
+
+    def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
+        """Take the inputs, and fresh arrays for the outputs."""
+        for name, array in inputs.items():
+            if name in self.plan.donate and not array.flags.c_contiguous:
+                raise RunError(f"input '{name}' is donated, so it is written to, but its elements do not lie in one row")
+            self.flat[name] = np.ascontiguousarray(array).reshape(-1)
+        for name, region in self.plan.regions.items():
+            if region.where == "output":
+                self.flat[name] = np.empty(self.plan.type(name).size, self.dtype(name))
+
+    def array(self, access: Access) -> np.ndarray:
+        flat = self.flat[access.buffer]
+        if 0 in access.shape:
+            return flat[:0].reshape(access.shape)
+        if access.contiguous:
+            return flat.reshape(access.shape)
+        return as_strided(flat[access.offset:], access.shape, [step * flat.itemsize for step in access.strides])
+
+    def value(self, name: str) -> np.ndarray:
+        return self.array(self.plan.access[name])
+
+    def results(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The outputs by public name; an input that was updated in place is returned itself."""
+        result = {}
+        for public, value, copied in self.plan.outputs:
+            array = self.value(value)
+            result[public] = array.copy() if copied else inputs.get(self.plan.access[value].buffer, array)
+        return result
+
+
+def run_launch(plan: Plan, launch: Launch, memory: Memory, seed: int = 0) -> None:
+    """Compute one launch with NumPy, from memory into memory."""
+    values: dict[str, np.ndarray] = {}
+    for name in launch.nodes:
+        node = plan.nodes[name]
+        row = OPS[node.op]
+        operands = [values[i] if i in values else memory.value(i) for i in node.inputs if plan.type(i).dtype != TOKEN]
+        attrs = dict(node.value) if node.value else {}
+        if row.kind is Kind.RANDOM:
+            operands = [seed]
+        if name != launch.name:
+            values[name] = np.asarray(row.numpy(*operands, **attrs))
+        elif node.type.dtype == TOKEN:
+            row.numpy(*operands, **attrs)
+        elif isinstance(row.numpy, np.ufunc) or (node.op == "update_slice" and launch.in_place == node.inputs[0]):
+            row.numpy(*operands, **attrs, out=memory.value(name))
+        else:
+            memory.value(name)[...] = row.numpy(*operands, **attrs)
+
+
+class PlanExecutable:
+    """A plan that runs in NumPy. ``poison``: fill the arena's dead bytes after each launch, so that no stale read goes unseen."""
+
+    def __init__(self, plan: Plan, poison: bool = False):
+        self.plan, self.poison = plan, poison
+        self.signature = Signature(plan.graph, plan.donate)
+        self.memory = Memory(plan)
+
+    def __call__(self, inputs: Mapping[str, np.ndarray] | None = None, /, *, seed: int = 0, **named):
+        given = dict(zip(self.signature.inputs, self.signature.check({**(inputs or {}), **named})))
+        self.memory.bind(given)
+        with np.errstate(all="ignore"):
+            for index, launch in enumerate(self.plan.launches):
+                with as_run_error(self.plan.nodes[launch.name]):
+                    run_launch(self.plan, launch, self.memory, check_seed(seed))
+                if self.poison:
+                    poison(self.plan, self.memory, index)
+        return self.memory.results(given)
+
+
+def poison(plan: Plan, memory: Memory, index: int) -> None:
+    """Overwrite every arena buffer that nobody reads after this launch."""
+    for region in plan.regions.values():
+        if region.where == "arena" and region.end == index + 1:
+            memory.arena[region.offset:region.offset + region.nbytes] = 0xA5
