@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .attention import find_attention
+from .attention import Attention, find_attention
 from .dialect import C
 from .errors import GraphError
 from .ir import Graph, Node, defs, users
 from .ops import OPS, Kind, normal_axes
-from .types import Type
 
 MOVES = ("concat", "pad", "take", "update_slice")  # they copy elements from place to place; the kernel is a few loops
 REDUCES = ("sum", "prod", "mean", "max", "min", "any", "all")  # the reductions for which a kernel can be generated
@@ -91,12 +90,12 @@ def fuse(graph: Graph, rows: int = ROWS, enabled: bool = True) -> Partition:
     home: dict[str, Open] = {}
     refused: dict[str, str] = {}
     made: list[Open] = []
-    attention = find_attention(graph, facts.users, facts.outputs) if enabled else {}
+    attention = find_attention(graph, facts.users, facts.outputs) if enabled and rows else {}
     for node in reversed(graph.nodes):
         if OPS[node.op].kind in (Kind.INPUT, Kind.CONST) or node.name in home:
             continue
-        if node.name in attention:
-            cluster = Open("attention", nodes=list(reversed(attention[node.name])))
+        if (one := attention.get(node.name)) and few_rows(facts.nodes[one.scores], facts) <= rows:
+            cluster = open_attention(one, facts)
             made.append(cluster)
             home.update(dict.fromkeys(cluster.nodes, cluster))
             continue
@@ -146,6 +145,14 @@ def open_cluster(node: Node, facts: Facts) -> Open:
         return cluster
     cluster = Open("epilogue" if node.op == "matmul" else "map", squeeze(node.type.shape))
     cluster.at[node.name] = cluster.every
+    return cluster
+
+
+def open_attention(attention: Attention, facts: Facts) -> Open:
+    """All of an attention; its space are the scores' loops, of which the last one is reduced."""
+    space = squeeze(facts.nodes[attention.scores].type.shape)
+    cluster = Open("attention", space, (len(space) - 1,), nodes=list(reversed(attention.nodes)))
+    cluster.at = dict.fromkeys((*attention.prologue, attention.scores), cluster.every)
     return cluster
 
 
@@ -264,15 +271,15 @@ def is_generated(node: Node, facts: Facts) -> bool:
     if kind is Kind.ELEMENTWISE:
         return C.supports(OPS[node.op], types, node.type, node.value)
     if node.op == "matmul":
-        return node.type.dtype in ("f32", "f64") and few_rows(node, types) <= facts.rows
+        return node.type.dtype in ("f32", "f64") and few_rows(node, facts) <= facts.rows
     if node.op in REDUCES:
         return node.type.dtype != "f16" and bool(reduced_axes(node, facts)[1])
     return False
 
 
-def few_rows(node: Node, types: tuple[Type, ...]) -> int:
-    """The rows of the left operand or the columns of the right one, whichever are fewer."""
-    a, b = (type.shape for type in types)
+def few_rows(node: Node, facts: Facts) -> int:
+    """The rows of a product's left operand or the columns of its right one, whichever are fewer."""
+    a, b = (facts.nodes[name].type.shape for name in node.inputs)
     rows = 1 if len(a) == 1 else a[-1 if node.value.transpose_a else -2]
     columns = 1 if len(b) == 1 else b[-2 if node.value.transpose_b else -1]
     return min(rows, columns)

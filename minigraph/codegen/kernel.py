@@ -19,7 +19,7 @@ from ..types import DTYPES
 TAKEN = frozenset("""auto break case char const continue default do double else enum extern float for goto if inline int
 long register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while bool
 true false class new delete this template private public operator namespace using and or not xor try catch throw asm
-blockIdx threadIdx blockDim gridDim i j k l m n t c row step part lane bad at status main y0 y1 yn j0 j1 jn gamma signal exit
+blockIdx threadIdx blockDim gridDim i j k l m n t c row step part lane bad at first end other logit slice memory status main y0 y1 yn j0 j1 jn gamma signal exit
 exp exp2 expm1 log log2 log1p tanh sin cos erf sqrt pow floor ceil rint abs fabs fmod copysign""".split())
 
 

@@ -34,8 +34,8 @@ class Product(NamedTuple):
     many_step: int
 
 
-def find_product(writer: Writer, name: str, space: tuple[int, ...]) -> Product:
-    """The operands of a matmul along the loops over its result."""
+def find_product(writer: Writer, name: str, space: tuple[int, ...], swap: bool = True) -> Product:
+    """The operands of a matmul along the loops over its result. ``swap``: stream whichever operand is the larger one."""
     plan, node = writer.plan, writer.plan.nodes[name]
     loops, count = [], 0
     for dim in node.type.shape:  # the loop of each axis of the result, None for one of length 1
@@ -43,8 +43,8 @@ def find_product(writer: Writer, name: str, space: tuple[int, ...]) -> Product:
         count += dim != 1
     sides = []
     for side, transposed in zip(node.inputs, (node.value.transpose_a, node.value.transpose_b)):
-        access = plan.access[side]
-        shape, strides = list(access.shape), list(access.strides)
+        shape = list(plan.type(side).shape)
+        strides = list(plan.access[side].strides) if side in plan.access else [0] * len(shape)  # inside the launch
         if transposed:
             shape[-2:], strides[-2:] = shape[:-3:-1], strides[:-3:-1]
         sides.append((side, shape, strides))
@@ -68,7 +68,7 @@ def find_product(writer: Writer, name: str, space: tuple[int, ...]) -> Product:
     right = along(b, b_shape, b_strides, -1, own_n, loop_n)
     depth, a_step, b_step = a_shape[-1], a_strides[-1], b_strides[-2] if own_n else b_strides[-1]
     rows, columns = a_shape[-2] if own_m else 1, b_shape[-1] if own_n else 1
-    if rows > columns:
+    if swap and rows > columns:
         return Product(right, left, loop_m, depth, b_step, a_step)
     return Product(left, right, loop_n, depth, a_step, b_step)
 

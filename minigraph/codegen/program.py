@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ..dialect import C, CUDA, Dialect
 from ..plan import Launch, Plan
+from .attention import attention_kernel
 from .kernel import Kernel
 from .loops import map_kernel
 from .moves import move_kernel
@@ -16,6 +17,7 @@ from .rows import row_kernel
 
 KINDS: dict[str, Callable[..., Kernel]] = {
     "map": map_kernel, "copy": map_kernel, "reduce": row_kernel, "epilogue": product_kernel, "move": move_kernel,
+    "attention": attention_kernel,
 }  # fmt: skip
 
 
