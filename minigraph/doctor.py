@@ -189,10 +189,13 @@ def nvrtc_row() -> Row:
 
 
 def nvrtc_libraries() -> Iterator[str]:
-    """Where NVRTC may be: the wheels for CUDA 13 and 12, then a CUDA toolkit that the system loader knows."""
+    """Where NVRTC may be: the wheels for CUDA 13 and 12, then a CUDA toolkit."""
     for folder in map(Path, sys.path):
         for pattern in ("lib/libnvrtc.so.*", "bin/**/nvrtc64_*_0.dll"):
             yield from map(str, sorted(folder.glob(f"nvidia/*/{pattern}"), reverse=True))
+    for toolkit in filter(None, map(os.environ.get, ("CUDA_PATH", "CUDA_HOME"))):
+        for pattern in ("lib64/libnvrtc.so.*", "bin/**/nvrtc64_*_0.dll"):
+            yield from map(str, sorted(Path(toolkit).glob(pattern), reverse=True))
     found = ctypes.util.find_library("nvrtc")
     if found:
         yield found
