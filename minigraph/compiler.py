@@ -90,7 +90,7 @@ def make(source: str, flags: list[str], path: Path) -> None:
     with tempfile.TemporaryDirectory(dir=path.parent, prefix="build-") as folder:
         code, library, digest = (Path(folder) / name for name in ("plan.c", "plan.so", "plan.sha256"))
         code.write_text(source, encoding="utf-8")
-        for attempt in (flags, [flag for flag in flags if flag != "-march=native"]):  # not every compiler knows it
+        for attempt in ([*flags, "-Wl,-Bsymbolic"], [flag for flag in flags if flag != "-march=native"]):  # not all know these
             command = [*need_compiler(), *attempt, "-shared", "-fPIC", "-o", str(library), str(code), "-lm"]
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode == 0:

@@ -20,6 +20,7 @@ from .ops import OPS, Kind, normal_axes
 MOVES = ("concat", "pad", "take", "update_slice")  # they copy elements from place to place; the kernel is a few loops
 REDUCES = ("sum", "prod", "mean", "max", "min", "any", "all")  # the reductions for which a kernel can be generated
 VIEWS = ("reshape", "transpose", "broadcast_to", "slice")
+AHEAD = 16  # nodes between a reduction and the element-wise work on its rows
 ROWS = 4  # a product of at most so many rows is generated: it only streams its weights, as a good library does too
 MOST_OPERANDS = 60  # a kernel's parameters must fit 4 KB on a GPU
 
@@ -120,6 +121,8 @@ def join(node: Node, cluster: Open, facts: Facts) -> None:
     place = placement(node, cluster, facts)
     if node.op == "matmul":
         cluster.kind = "epilogue"
+    elif node.op not in REDUCES and place != cluster.every and cluster.kind == "map":
+        cluster.kind, cluster.axes = "reduce", tuple(axis for axis in cluster.every if axis not in place)
     elif node.op in REDUCES and cluster.kind == "map":
         space, axes = reduced_axes(node, facts)
         if squeeze(node.type.shape) == cluster.space and len(space) > len(cluster.space):
@@ -218,9 +221,31 @@ def is_read_elsewhere(node, home, facts):
     if node.op in REDUCES:
         return reduces_elsewhere(node, cluster, place, facts)
     if node.op == "matmul" or cluster.kind != "reduce":
-        return None if place == cluster.every else "a broadcast reads it again and again: it would be computed as often"
+        if place == cluster.every or (cluster.kind == "map" and is_of_rows(node, cluster, place, facts)):
+            return None
+        return "a broadcast reads it again and again: it would be computed as often"
     if place not in (cluster.every, cluster.kept):
         return "the rows of this launch run along other axes"
+
+
+def is_of_rows(node: Node, cluster: Open, place: tuple[int, ...], facts: Facts) -> bool:
+    """Is it one number a row, made from a reduction of the rows that this launch works on? Then it is computed once a row.
+
+    The walk upwards has not met the reduction yet, so this looks ahead, a few nodes far.
+    """
+    todo = [node]
+    for _ in range(AHEAD):
+        if not todo:
+            break
+        above = [facts.nodes[name] for name in todo.pop().inputs]
+        for other in above:
+            if other.op in REDUCES:
+                space, axes = reduced_axes(other, facts)
+                if space == cluster.space and axes == tuple(axis for axis in cluster.every if axis not in place):
+                    return is_generated(other, facts)
+            elif squeeze(other.type.shape) == squeeze(node.type.shape) and (OPS[other.op].kind is Kind.ELEMENTWISE or relabels(other, facts)):
+                todo.append(other)
+    return False
 
 
 def reduces_elsewhere(node: Node, cluster: Open, place: tuple[int, ...], facts: Facts) -> str | None:

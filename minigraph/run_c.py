@@ -21,12 +21,13 @@ from .text import node_line
 class CExecutable:
     """A plan bound to generated code. Called like every executable: inputs by name, outputs by public name."""
 
-    def __init__(self, plan: Plan, threads: int = 1):
+    def __init__(self, plan: Plan, threads: int = 1, program: Program | None = None, library: ctypes.CDLL | None = None):
+        """``program`` and ``library``: the plan's code, where it is built already, among that of other plans."""
         self.plan = plan
         self.signature = Signature(plan.graph, plan.donate)
-        self.program: Program = c_program(plan, threads)
-        self.memory = Memory(plan)
-        self.library = build(self.program.source, threads > 1) if self.program.kernels else None
+        self.program = program or c_program(plan, threads)
+        self.memory = Memory(plan, packed=True)
+        self.library = library or (build(self.program.source, threads > 1) if self.program.kernels else None)
         if threads > 1 and self.library:
             self.library.omp_set_num_threads(threads)
         self.table = (ctypes.c_void_p * len(self.program.slots))()

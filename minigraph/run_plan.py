@@ -7,6 +7,7 @@ and what they pass to each other is thrown away at once.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -19,10 +20,16 @@ from .run_numpy import Signature, as_run_error, check_seed
 from .types import DTYPES, TOKEN
 
 
+POISON = 0xFF  # NaN in every float, -1 in integers: it hides in no sum
+
+
+PACKED = 4096  # bytes from which on a constant is copied
+
+
 class Memory:
     """Arrays for a plan: the arena, the constants, and for each call the inputs and the outputs."""
 
-    def __init__(self, plan: Plan):
+    def __init__(self, plan: Plan, packed: bool = False):
         self.plan = plan
         room = np.zeros(plan.arena_bytes + ALIGNMENT, np.uint8)
         first = -room.ctypes.data % ALIGNMENT
@@ -35,6 +42,20 @@ class Memory:
                 self.flat[name] = self.arena[region.offset:region.offset + region.nbytes].view(self.dtype(name))
             elif region.where == "const":
                 self.flat[name] = plan.nodes[name].value.array.reshape(-1)
+        if packed:
+            self.pack()
+
+    def pack(self) -> None:
+        """Copy the large constants into one array: where all weights are read in turn, large pages make that quicker."""
+        large = [name for name, region in self.plan.regions.items() if region.where == "const" and region.nbytes >= PACKED]
+        size = sum(-(-self.plan.regions[name].nbytes // ALIGNMENT) * ALIGNMENT for name in large)
+        room = np.empty(size + ALIGNMENT, np.uint8)
+        place = -room.ctypes.data % ALIGNMENT
+        for name in large:
+            array = self.flat[name]
+            self.flat[name] = room[place:place + array.nbytes].view(array.dtype)
+            self.flat[name][...] = array
+            place += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
 
     def dtype(self, name: str) -> np.dtype:
         return DTYPES[self.plan.type(name).dtype]
@@ -54,7 +75,7 @@ class Memory:
         if 0 in access.shape:
             return flat[:0].reshape(access.shape)
         if access.contiguous:
-            return flat.reshape(access.shape)
+            return flat[:prod(access.shape)].reshape(access.shape)  # the buffer may be longer
         return as_strided(flat[access.offset:], access.shape, [step * flat.itemsize for step in access.strides])
 
     def value(self, name: str) -> np.ndarray:
@@ -110,7 +131,7 @@ class PlanExecutable:
 
 
 def poison(plan: Plan, memory: Memory, index: int) -> None:
-    """Overwrite every arena buffer that nobody reads after this launch."""
+    """Overwrite every arena buffer that nobody reads after this launch; outputs may be copied after the last one."""
     for region in plan.regions.values():
-        if region.where == "arena" and region.end == index + 1:
-            memory.arena[region.offset:region.offset + region.nbytes] = 0xA5
+        if region.where == "arena" and region.end == index + 1 < len(plan.launches):
+            memory.arena[region.offset:region.offset + region.nbytes] = POISON

@@ -15,7 +15,7 @@ from ..dialect import Dialect
 from ..plan import Launch, Plan
 from ..types import DTYPES
 from .kernel import Kernel, Operand, Writer, element, indent
-from .loops import FREE, PARALLEL, Body, loop_names, split
+from .loops import FREE, PARALLEL, Body, accumulate, loop_names, split
 from .products import Product, find_product
 
 TILE = 128  # scores at once; on CUDA also the threads of a block
@@ -52,7 +52,8 @@ class Skeleton:
         result = row_major(mixed_space)[:-1]
         strides = [one.strides for one in (q, k, v, *self.body.operands)]
         self.outer = merge_axes(rows, (*(s[:-1] for s in strides), result))
-        self.rows, self.tile = loop_names(len(self.outer)), min(TILE, self.length)
+        self.rows = loop_names(len(self.outer))
+        self.tile = min(TILE, 1 << (self.length - 1).bit_length())  # a power of two, so that halves join
         self.steps = [s[-1] for s in strides]
         self.body.index(self.rows, [(length, steps[3:-1]) for length, steps in self.outer])
         for number, one in enumerate(self.body.operands):
@@ -102,27 +103,27 @@ class Skeleton:
 
     def c(self, label: str) -> Kernel:
         n, tile, length = self.names, self.tile, self.length
-        lines = [f"{self.type} {n['tile']}[{tile}], {n['mixed']}[{self.width}];",
+        lines = [f"{self.type} {n['tile']}[{tile}], part[{tile}], {n['mixed']}[{self.width}];",
                  f"{self.type} {n['largest']} = -INFINITY, {n['total']} = {self.literal(0)};",
                  f"for (long c = 0; c < {self.width}; c++) {n['mixed']}[c] = {self.literal(0)};"]
-        over = "for (long n = part; n < end; n++)"
-        score = f"{n['tile']}[n - part]"
-        inner = [f"const long end = {length};" if tile >= length else f"const long end = part + {tile} < {length} ? part + {tile} : {length};"]
-        inner += self.c_scores(over, score)
+        over, score = "for (long n = first; n < end; n++)", f"{n['tile']}[n - first]"
+        every, columns = f"for (long t = 0; t < {tile}; t++)", f"for (long c = 0; c < {self.width}; c++)"
+        inner = [f"const long end = first + {tile} < {length} ? first + {tile} : {length};", *self.c_scores(over, score)]
         prologue, logit = self.logit(score)
         if prologue:
             inner += [FREE, f"{over} {{", *indent([*prologue, f"{score} = {logit};"]), "}"]
-        inner += [f"const {self.type} {n['before']} = {n['largest']};",
-                  f"{over} {n['largest']} = {self.text('maximum', n['largest'], score)};", *self.tile_start(),
-                  FREE, f"{over} {score} = {self.text('exp', self.text('sub', score, n['shift']))};",
-                  f"{n['total']} = {self.text('mul', n['total'], n['shrink'])};",
-                  f"{over} {n['total']} = {self.text('add', n['total'], score)};",
-                  f"for (long c = 0; c < {self.width}; c++) {n['mixed']}[c] = {self.text('mul', n['mixed'] + '[c]', n['shrink'])};",
-                  f"{over} {{", f"  const {self.type} {n['share']} = {score};", f"  {FREE}",
-                  f"  for (long c = 0; c < {self.width}; c++) {n['mixed']}[c] = "
-                  + self.text("add", n["mixed"] + "[c]", self.text("mul", n["share"], self.at_v("n", "c"))) + ";", "}"]
-        lines += [f"for (long part = 0; part < {length}; part += {tile}) {{", *indent(inner), "}",
-                  f"for (long c = 0; c < {self.width}; c++) {self.out('c')} = {self.text('div', n['mixed'] + '[c]', n['total'])};"]
+        if length % tile:  # the rest of the last tile counts for nothing
+            inner.append(f"for (long t = end - first; t < {tile}; t++) {n['tile']}[t] = -INFINITY;")
+        inner += [*self.c_tree("maximum", every), f"const {self.type} {n['before']} = {n['largest']};",
+                  f"{n['largest']} = {self.text('maximum', n['largest'], 'part[0]')};", *self.tile_start(),
+                  FREE, f"{every} {n['tile']}[t] = {self.text('exp', self.text('sub', n['tile'] + '[t]', n['shift']))};",
+                  *self.c_tree("add", every),
+                  f"{n['total']} = {self.text('add', self.text('mul', n['total'], n['shrink']), 'part[0]')};",
+                  FREE, f"{columns} {n['mixed']}[c] = {self.text('mul', n['mixed'] + '[c]', n['shrink'])};",
+                  *accumulate(self.writer, self.dtype, "n", "first", "end", columns, f"{n['mixed']}[c]",
+                              lambda place: f"{n['tile']}[{place} - first]", lambda place: self.at_v(place, "c"))]
+        lines += [f"for (long first = 0; first < {length}; first += {tile}) {{", *indent(inner), "}",
+                  f"{columns} {self.out('c')} = {self.text('div', n['mixed'] + '[c]', n['total'])};"]
         shared = self.threads > 1 and prod(x for x, _ in self.outer) * length * self.depth >= WORTH_THREADS
         for depth in reversed(range(len(self.rows))):
             name, (count, _) = self.rows[depth], self.outer[depth]
@@ -130,12 +131,16 @@ class Skeleton:
             lines = [*head, f"for (long {name} = 0; {name} < {count}; {name}++) {{", *indent(lines), "}"]
         return self.writer.finish(label, lines, self.output)
 
+    def c_tree(self, op: str, every: str) -> list[str]:
+        """Join a tile: half of it takes in the other half, again and again; afterwards part[0] holds the result."""
+        return [f"{every} part[t] = {self.names['tile']}[t];", f"for (long step = {self.tile // 2}; step > 0; step /= 2)",
+                f"  for (long t = 0; t < step; t++) part[t] = {self.text(op, 'part[t]', 'part[t + step]')};"]
+
     def c_scores(self, over: str, score: str) -> list[str]:
         """The products q @ k of a tile: side by side where neighbouring scores read neighbouring elements, else in lanes."""
         if self.steps[1] == 1:
-            value = self.text("add", score, self.text("mul", self.at_q("k"), self.at_k("n", "k")))
             return [f"{over} {score} = {self.literal(0)};",
-                    f"for (long k = 0; k < {self.depth}; k++) {{", f"  {FREE}", f"  {over} {score} = {value};", "}"]
+                    *accumulate(self.writer, self.dtype, "k", 0, self.depth, over, score, self.at_q, lambda place: self.at_k("n", place))]
         width = 64 // DTYPES[self.dtype].itemsize
         whole, sums = self.depth // width * width, self.writer.name("sums")
 

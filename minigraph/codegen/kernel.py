@@ -15,12 +15,18 @@ from ..ops import OPS, Kind
 from ..plan import Launch, Plan, number
 from ..types import DTYPES
 
-# No value may have the name of a word of the language, of a loop, or of what the skeletons declare themselves.
-TAKEN = frozenset("""auto break case char const continue default do double else enum extern float for goto if inline int
-long register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while bool
-true false class new delete this template private public operator namespace using and or not xor try catch throw asm
-blockIdx threadIdx blockDim gridDim i j k l m n t c row step part lane bad at first end other logit slice memory status main y0 y1 yn j0 j1 jn gamma signal exit
+# No value may have the name of a word of C or C++, of a macro or type of their headers, or of what the skeletons declare.
+TAKEN = frozenset("""alignas alignof and asm auto bitand bitor bool break case catch char class compl const consteval
+constexpr constinit continue decltype default delete do double else enum explicit export extern false float for friend goto if
+inline int linux long mutable namespace new noexcept not nullptr operator or private protected public register requires
+restrict return short signed sizeof static struct switch template this throw true try typedef typeid typename typeof union
+unix unsigned using virtual void volatile while xor concept
+blockIdx threadIdx blockDim gridDim warpSize i j k l m n t c row step part lane bad at status main first end slice other sum
+logit NAN INFINITY
 exp exp2 expm1 log log2 log1p tanh sin cos erf sqrt pow floor ceil rint abs fabs fmod copysign""".split())
+# Loops beyond the fourth (i4, kk), names with a meaning for the compiler (_x, x_t), macros (M_PI), helpers (add_i8)
+RESERVED = re.compile(r"[ijkl]\d+|ii|jj|kk|ll|_\w*|\w+_(t|cast|assert|local|eq|yield|await|return)|[A-Z0-9]+_[A-Z0-9_]*"
+                      r"|\w+_(f16|f32|f64|[iu](8|16|32|64)|bool)")
 
 
 class Param(NamedTuple):
@@ -67,7 +73,8 @@ class Writer:
     def name(self, base: str) -> str:
         clean = "v" if self.plain else re.sub(r"\W", "_", base, flags=re.ASCII)
         fresh, count = clean, 0
-        while fresh in self.names or fresh.endswith(("_f32", "_f64", "f")) and fresh[:-1] in TAKEN:
+        clean = f"v{clean}" if clean.startswith("_") else clean
+        while fresh in self.names or fresh.endswith("f") and fresh[:-1] in TAKEN or RESERVED.fullmatch(fresh):
             count += 1
             fresh = f"{clean}{'' if self.plain else '_'}{count}"
         self.names.add(fresh)
@@ -123,12 +130,15 @@ class Writer:
         params = [Param(operand.value, self.dtype(operand.value)) for operand in self.params]
         texts = [f"const {self.dialect.type(p.dtype)} *{text}" for p, text in zip(params, self.params.values())]
         params.append(Param(self.launch.name, self.dtype(self.launch.name), True))
-        texts.append(f"{self.type(self.launch.name)} *{output}")
+        # a result in memory of its own: the compiler may read on before it has written
+        alone = "" if self.launch.in_place else "__restrict__ " if self.dialect.name == "cuda" else "restrict "
+        texts.append(f"{self.type(self.launch.name)} *{alone}{output}")
         fails = facts.get("fails", False)
         if self.dialect.name == "cuda":
             start, texts = 'extern "C" __global__ void', texts + ["int *status"] * fails
         else:
-            start, lines = f"static {'int' if fails else 'void'}", [*lines, *["return 0;"] * fails]
+            # not static: called once, it would be inlined into the plan's function, which is too long to optimize well
+            start, lines = "int" if fails else "void", [*lines, *["return 0;"] * fails]
         source = "\n".join([f"{start} {name}({', '.join(texts)}) {{", *indent(lines), "}", ""])
         return Kernel(name, source, tuple(params), frozenset(self.helpers), **facts)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 
 from ..access import merge_axes, row_major
@@ -9,6 +10,7 @@ from ..dialect import Dialect
 from ..plan import Launch, Plan
 from .kernel import Kernel, Operand, Writer, element, indent, reads_of
 
+UNROLL = 8  # rows added up at once
 BLOCK = 256  # threads of a CUDA block
 FREE = "#pragma GCC ivdep"  # a result may lie in an operand's memory, but only at the very element that was just read
 PARALLEL = "#pragma omp parallel for"
@@ -99,6 +101,33 @@ def nest(names: list[str], lengths: list[int], lines: list[str], threads: int) -
             head = [PARALLEL + " simd"]  # one pragma a loop
         lines = [*head, f"for (long {name} = 0; {name} < {lengths[depth]}; {name}++) {{", *indent(lines), "}"]
     return lines
+
+
+def accumulate(
+    writer: Writer, dtype: str, index: str, start: str | int, stop: str | int, over: str, target: str,
+    factor: Callable[[str], str], row: Callable[[str], str],
+) -> list[str]:  # fmt: skip
+    """``target += factor(index) * row(index)`` for each index, where ``over`` is the loop over the target's elements.
+
+    Some rows at once: so many times fewer loads and stores of the target.
+    """
+    kind = writer.dialect.type(dtype)
+
+    def block(count: int) -> list[str]:
+        places = [index if step == 0 else f"({index} + {step})" for step in range(count)]
+        names = [f"{index}_{step}" for step in range(count)]
+        total = target
+        for name, place in zip(names, places):
+            total = writer.combine("add", total, writer.combine("mul", name, row(place), dtype), dtype)
+        return [f"const {kind} {name} = {factor(place)};" for name, place in zip(names, places)] + [FREE, f"{over} {target} = {total};"]
+
+    known = isinstance(start, int) and isinstance(stop, int)
+    lines = [f"long {index} = {start};"]
+    if not known or stop - start >= UNROLL:
+        lines += [f"for (; {index} + {UNROLL} <= {stop}; {index} += {UNROLL}) {{", *indent(block(UNROLL)), "}"]
+    if not known or (stop - start) % UNROLL:
+        lines += [f"for (; {index} < {stop}; {index}++) {{", *indent(block(1)), "}"]
+    return ["{", *indent(lines), "}"]
 
 
 def blocks(elements: int) -> int:

@@ -14,10 +14,9 @@ from ..dialect import Dialect
 from ..plan import Launch, Plan
 from ..types import DTYPES
 from .kernel import Kernel, Operand, Writer, element, indent
-from .loops import FREE, PARALLEL, Body, loop_names, split
+from .loops import FREE, PARALLEL, Body, accumulate, loop_names, split
 
 TILE = 4096  # results summed side by side: the sums stay in the first-level cache
-UNROLL = 4  # rows of weights taken at once: so many times fewer loads and stores of the sums
 LANES = 64  # bytes of partial sums of a dot product
 COLUMNS, SLICES = 32, 8  # a CUDA block: so many results side by side, each summed in so many slices
 WORTH_THREADS = 1 << 17  # multiplications from which on a second thread pays
@@ -171,22 +170,8 @@ class Skeleton:
         place = n if one_tile else f"{n} - first"
         head, loop = ("0", str(width)) if one_tile else ("first", "end")
         over = f"for (long {n} = {head}; {n} < {loop}; {n}++)"
-        whole = depth // UNROLL * UNROLL
         lines = [f"{self.type} {sums}[{tile}];", f"{over} {sums}[{place}] = {self.writer.dialect.literal(self.dtype, 0)};"]
-
-        def block(rows: list[str]) -> list[str]:
-            names = [self.writer.name(f"{self.few}_{row.replace(' + ', '')}") for row in rows]
-            loads = [f"const {self.type} {name} = {self.activation(row if row == 'k' else f'({row})')};" for name, row in zip(names, rows)]
-            total = f"{sums}[{place}]"
-            for name, row in zip(names, rows):
-                total = self.plus(total, self.times(name, self.weight(row if row == "k" else f"({row})")))
-            return [*loads, FREE, f"{over} {sums}[{place}] = {total};"]
-
-        if whole:
-            rows = ["k", *(f"k + {step}" for step in range(1, UNROLL))]
-            lines += [f"for (long k = 0; k < {whole}; k += {UNROLL}) {{", *indent(block(rows)), "}"]
-        if whole < depth:
-            lines += [f"for (long k = {whole}; k < {depth}; k++) {{", *indent(block(["k"])), "}"]
+        lines += accumulate(self.writer, self.dtype, "k", 0, depth, over, f"{sums}[{place}]", self.activation, self.weight)
         lines += [FREE, f"{over} {{", *indent([f"const {self.type} {self.sum} = {sums}[{place}];", *self.epilogue(self.sum)]), "}"]
         if one_tile:
             return lines

@@ -51,10 +51,10 @@ def kernel_of(plan: Plan, launch: Launch, dialect: Dialect = C, threads: int = 1
     return KINDS[launch.kind](plan, launch, dialect, threads, plain)
 
 
-def calls(plan: Plan, dialect: Dialect, threads: int) -> tuple[list[Call | Launch], list[Kernel]]:
-    """Every launch that has work to do, with its kernel; equal kernels are one."""
-    found: dict[tuple, Kernel] = {}
-    names: set[str] = set()
+def calls(plan: Plan, dialect: Dialect, threads: int, found: dict | None = None) -> tuple[list[Call | Launch], list[Kernel]]:
+    """Every launch that has work to do, with its kernel; equal kernels are one, also with those of other plans in ``found``."""
+    found = {} if found is None else found
+    names = {kernel.name for kernel in found.values()}
     steps: list[Call | Launch] = []
     for launch in plan.launches:
         if launch.kind not in KINDS:
@@ -86,22 +86,33 @@ def unique(kernel: Kernel, names: set[str]) -> Kernel:
 def c_program(plan: Plan, threads: int = 1) -> Program:
     """The plan in C: kernels, and a function for each run of launches between two library calls."""
     steps, kernels = calls(plan, C, threads)
-    slots = {"": 0}
-    for name, region in plan.regions.items():
-        if region.where != "arena":
-            slots[name] = len(slots)
-    runs: list[Run | Launch] = []
+    runs, slots = in_runs(steps), find_slots(plan)
+    functions = [run_source(plan, run, slots) for run in runs if isinstance(run, Run)]
+    return Program("\n".join([kernels_source(kernels, C), *functions]), runs, tuple(kernels), slots)
+
+
+def kernels_source(kernels: list[Kernel], dialect: Dialect) -> str:
+    """The kernels after the helpers that they need."""
+    helpers = {helper for kernel in kernels for helper in kernel.helpers}
+    return "\n".join([dialect.prologue(helpers), *(kernel.source for kernel in kernels)])
+
+
+def find_slots(plan: Plan) -> dict[str, int]:
+    """Buffer -> its place in the table of pointers; the arena is the first."""
+    return {name: slot for slot, name in enumerate(["", *(n for n, region in plan.regions.items() if region.where != "arena")])}
+
+
+def in_runs(steps: list[Call | Launch], prefix: str = "run", apart: bool = False) -> tuple[Run | Launch, ...]:
+    """Put neighbouring calls into one Run (``apart``: each into one of its own), named after its number."""
+    runs: list[list[Call] | Launch] = []
     for step in steps:
         if isinstance(step, Launch):
             runs.append(step)
-        elif runs and isinstance(runs[-1], Run):
-            runs[-1] = runs[-1]._replace(calls=(*runs[-1].calls, step))
+        elif runs and isinstance(runs[-1], list) and not apart:
+            runs[-1].append(step)
         else:
-            runs.append(Run(f"run_{len(runs)}", (step,)))
-    helpers = {helper for kernel in kernels for helper in kernel.helpers}
-    parts = [C.prologue(helpers), *(kernel.source for kernel in kernels)]
-    parts += [run_source(plan, run, slots) for run in runs if isinstance(run, Run)]
-    return Program("\n".join(parts), tuple(runs), tuple(kernels), slots)
+            runs.append([step])
+    return tuple(Run(f"{prefix}_{n}", tuple(one)) if isinstance(one, list) else one for n, one in enumerate(runs))
 
 
 def run_source(plan: Plan, run: Run, slots: dict[str, int]) -> str:
@@ -126,7 +137,5 @@ def pointer(plan: Plan, buffer: str, offset: int, param, slots: dict[str, int]) 
 def cuda_program(plan: Plan) -> Program:
     """The plan in CUDA: kernels; the host launches them one by one."""
     steps, kernels = calls(plan, CUDA, 1)
-    helpers = {helper for kernel in kernels for helper in kernel.helpers}
-    source = "\n".join([CUDA.prologue(helpers), *(kernel.source for kernel in kernels)])
     runs = tuple(step if isinstance(step, Launch) else Run("", (step,)) for step in steps)
-    return Program(source, runs, tuple(kernels), {})
+    return Program(kernels_source(kernels, CUDA), runs, tuple(kernels), {})
