@@ -24,7 +24,7 @@ __version__ = "0.1.0"
 # What needs more than NumPy, or is not needed by most programs, is imported when it is first asked for.
 LAZY = {
     **dict.fromkeys(("assert_close", "assert_finite", "constant", "conv2d", "dequantize", "erf", "print_value", "quantize",
-                     "random", "random_like", "rsqrt", "spec", "take", "trace", "update_slice"), "tracing"),
+                     "random", "random_like", "rsqrt", "spec", "take", "trace", "unpack", "update_slice"), "tracing"),
     **dict.fromkeys(("chrome_trace", "draw", "draw_clusters", "draw_curves", "draw_diff", "draw_history",
                      "draw_timeline", "steps"), "drawing"),
     **dict.fromkeys(("to_networkx", "from_networkx"), "view"),

@@ -19,9 +19,11 @@ from .ops import OPS, Kind, normal_axes
 
 MOVES = ("concat", "pad", "take", "update_slice")  # they copy elements from place to place; the kernel is a few loops
 REDUCES = ("sum", "prod", "mean", "max", "min", "any", "all")  # the reductions for which a kernel can be generated
+PRODUCTS = ("matmul", "packed_matmul")
 VIEWS = ("reshape", "transpose", "broadcast_to", "slice")
 AHEAD = 16  # nodes between a reduction and the element-wise work on its rows
 ROWS = 4  # a product of at most so many rows is generated: it only streams its weights, as a good library does too
+PACKED_ROWS = 64  # a library would have to unpack all weights first
 MOST_OPERANDS = 60  # a kernel's parameters must fit 4 KB on a GPU
 
 
@@ -119,7 +121,7 @@ def fuse(graph: Graph, rows: int = ROWS, enabled: bool = True) -> Partition:
 def join(node: Node, cluster: Open, facts: Facts) -> None:
     """Take the node in; a first reduction makes the cluster one of rows."""
     place = placement(node, cluster, facts)
-    if node.op == "matmul":
+    if node.op in PRODUCTS:
         cluster.kind = "epilogue"
     elif node.op not in REDUCES and place != cluster.every and cluster.kind == "map":
         cluster.kind, cluster.axes = "reduce", tuple(axis for axis in cluster.every if axis not in place)
@@ -137,8 +139,8 @@ def open_cluster(node: Node, facts: Facts) -> Open:
     """The cluster that a node starts when it cannot join its users."""
     if node.op in VIEWS:
         return Open("view")
-    if node.op in MOVES and OPS[node.op].kind is Kind.LAYOUT:
-        return Open("move")
+    if node.op in MOVES and node.type.size and len(node.inputs) <= MOST_OPERANDS:
+        return Open("move")  # an empty result has no loop in which an index would be checked: NumPy does that
     if not is_generated(node, facts):
         return Open("library")
     if node.op in REDUCES:
@@ -146,7 +148,7 @@ def open_cluster(node: Node, facts: Facts) -> Open:
         cluster = Open("reduce", space, axes)
         cluster.at[node.name] = cluster.kept
         return cluster
-    cluster = Open("epilogue" if node.op == "matmul" else "map", squeeze(node.type.shape))
+    cluster = Open("epilogue" if node.op in PRODUCTS else "map", squeeze(node.type.shape))
     cluster.at[node.name] = cluster.every
     return cluster
 
@@ -194,7 +196,7 @@ def feeds_a_closed_launch(node, home, facts):
     cluster = home[user]
     if cluster.kind in ("library", "view", "move", "attention"):
         return f"{facts.nodes[user].op} reads it from memory"
-    if cluster.kind == "epilogue" and any(facts.nodes[name].op == "matmul" for name in facts.users[node.name]):
+    if cluster.kind == "epilogue" and any(facts.nodes[name].op in PRODUCTS for name in facts.users[node.name]):
         return "a product reads each element of its operands many times: it would be computed as often"
 
 
@@ -205,7 +207,7 @@ def is_not_generated(node, home, facts):
 
 def needs_a_second_loop(node, home, facts):
     cluster = home[facts.users[node.name][0]]
-    if node.op == "matmul" and cluster.kind != "map":
+    if node.op in PRODUCTS and cluster.kind != "map":
         return "one launch holds one product, and nothing but element-wise work behind it"
     if node.op in REDUCES and cluster.kind == "epilogue":
         return "its launch holds a product already"
@@ -220,7 +222,7 @@ def is_read_elsewhere(node, home, facts):
     (place,) = places
     if node.op in REDUCES:
         return reduces_elsewhere(node, cluster, place, facts)
-    if node.op == "matmul" or cluster.kind != "reduce":
+    if node.op in PRODUCTS or cluster.kind != "reduce":
         if place == cluster.every or (cluster.kind == "map" and is_of_rows(node, cluster, place, facts)):
             return None
         return "a broadcast reads it again and again: it would be computed as often"
@@ -295,6 +297,8 @@ def is_generated(node: Node, facts: Facts) -> bool:
     types = tuple(facts.nodes[name].type for name in node.inputs)
     if kind is Kind.ELEMENTWISE:
         return C.supports(OPS[node.op], types, node.type, node.value)
+    if node.op == "packed_matmul":
+        return node.value.format.endswith("x16") and node.type.size <= PACKED_ROWS * node.type.shape[-1] and facts.rows > 0
     if node.op == "matmul":
         return node.type.dtype in ("f32", "f64") and few_rows(node, facts) <= facts.rows
     if node.op in REDUCES:

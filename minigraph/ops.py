@@ -14,6 +14,7 @@ from enum import Enum
 
 import numpy as np
 
+from . import formats
 from .errors import CheckFailed, GraphError, nearest
 from .types import DTYPES, TOKEN, Type, broadcast, check_size
 
@@ -27,11 +28,12 @@ class Kind(Enum):
     REDUCTION = "reduction"
     CONTRACTION = "contraction"
     LAYOUT = "layout"
+    PACKING = "packing"  # numbers to packed blocks and back
     RANDOM = "random"
     EFFECT = "effect"
 
 
-PURE = {Kind.ELEMENTWISE, Kind.REDUCTION, Kind.CONTRACTION, Kind.LAYOUT}
+PURE = {Kind.ELEMENTWISE, Kind.REDUCTION, Kind.CONTRACTION, Kind.LAYOUT, Kind.PACKING}
 REQUIRED = object()  # an attribute without a default
 
 
@@ -309,6 +311,36 @@ def infer_update_slice(types, attrs):
     return Type(dtype, x)
 
 
+def format_of(name: str) -> formats.Format:
+    if name not in formats.FORMATS:
+        raise GraphError(f"unknown format '{name}'", hint=nearest(name, formats.FORMATS) or "formats are " + " ".join(formats.FORMATS))
+    return formats.FORMATS[name]
+
+
+def infer_pack(types, attrs):
+    format, shape = format_of(attrs.format), types[0].shape
+    need(types[0].dtype == "f32", f"pack takes f32, not {types[0]}", "insert a cast")
+    need(len(shape) >= 1 + (format.rows > 1) and shape[-1] % format.values == 0 and (format.rows == 1 or shape[-2] % format.rows == 0),
+         f"{types[0]} is not whole blocks of {format.values} along the last axis" + f", in tiles of {format.rows} rows" * (format.rows > 1))
+    return Type("u8", format.packed_shape(shape))
+
+
+def infer_unpack(types, attrs):
+    format, shape = format_of(attrs.format), types[0].shape
+    need(types[0].dtype == "u8", f"packed numbers are bytes, u8, not {types[0]}")
+    need(len(shape) >= 1 + (format.rows > 1) and shape[-1] % (format.nbytes * format.rows) == 0,
+         f"{types[0]} is not whole blocks of {format.nbytes * format.rows} bytes along the last axis")
+    return Type("f32", format.shape(shape))
+
+
+def infer_packed_matmul(types, attrs):
+    x, weights = types[0], infer_unpack(types[1:], attrs)
+    need(x.dtype == "f32" and len(x.shape) >= 1, f"packed_matmul takes f32[..., K], not {x}")
+    need(len(weights.shape) == 2 and x.shape[-1] == weights.shape[-1],
+         f"packed_matmul of {list(x.shape)} and packed rows {list(weights.shape)}: the rows are not as long")
+    return Type("f32", (*x.shape[:-1], weights.shape[0]))
+
+
 def infer_random(types, attrs):
     need(attrs.dtype in ("f32", "f64"), f"random draws are f32 or f64, not {attrs.dtype}")
     if attrs.dist not in DISTRIBUTIONS:
@@ -504,6 +536,10 @@ def matmul_flops(types, attrs, result):
     return 2 * result.size * (a[-2] if attrs.transpose_a else a[-1])
 
 
+def packed_matmul_flops(types, attrs, result):
+    return 2 * result.size * types[0].shape[-1]
+
+
 def conv2d_flops(types, attrs, result):
     return 2 * result.size * math.prod(types[1].shape[1:])
 
@@ -613,6 +649,11 @@ ROWS = (
        attrs=(("transpose_a", "bool", False), ("transpose_b", "bool", False))),
     Op("conv2d", Kind.CONTRACTION, (2, 2), infer_conv2d, conv2d, flops=conv2d_flops,
        attrs=(("stride", "ints", (1, 1)), ("padding", "ints", (0, 0, 0, 0)), ("groups", "int", 1))),
+    # packed numbers, see formats.py; packed_matmul is x @ unpack(weights).T, and never unpacks more than a block
+    Op("pack", Kind.PACKING, (1, 1), infer_pack, formats.pack, flops=per_operand_element, attrs=(("format", "str", REQUIRED),)),
+    Op("unpack", Kind.PACKING, (1, 1), infer_unpack, formats.unpack, flops=per_element, attrs=(("format", "str", REQUIRED),)),
+    Op("packed_matmul", Kind.CONTRACTION, (2, 2), infer_packed_matmul, formats.packed_matmul, flops=packed_matmul_flops,
+       attrs=(("format", "str", REQUIRED),)),
     # layout: they move elements and change none
     layout_op("reshape", (1, 1), lambda x, shape: x.reshape(shape), infer_reshape, ("shape", "ints", REQUIRED)),
     layout_op("transpose", (1, 1), lambda x, perm: x.transpose(perm), infer_transpose, ("perm", "ints", REQUIRED)),

@@ -22,7 +22,7 @@ inline int linux long mutable namespace new noexcept not nullptr operator or pri
 restrict return short signed sizeof static struct switch template this throw true try typedef typeid typename typeof union
 unix unsigned using virtual void volatile while xor concept
 blockIdx threadIdx blockDim gridDim warpSize i j k l m n t c row step part lane bad at status main first end slice other sum
-logit NAN INFINITY
+logit NAN INFINITY NULL EOF BUFSIZ MAXFLOAT errno stdin stdout stderr
 exp exp2 expm1 log log2 log1p tanh sin cos erf sqrt pow floor ceil rint abs fabs fmod copysign""".split())
 # Loops beyond the fourth (i4, kk), names with a meaning for the compiler (_x, x_t), macros (M_PI), helpers (add_i8)
 RESERVED = re.compile(r"[ijkl]\d+|ii|jj|kk|ll|_\w*|\w+_(t|cast|assert|local|eq|yield|await|return)|[A-Z0-9]+_[A-Z0-9_]*"
@@ -72,9 +72,9 @@ class Writer:
 
     def name(self, base: str) -> str:
         clean = "v" if self.plain else re.sub(r"\W", "_", base, flags=re.ASCII)
+        clean = f"v_{clean.lstrip('_')}" if RESERVED.fullmatch(clean) else clean
         fresh, count = clean, 0
-        clean = f"v{clean}" if clean.startswith("_") else clean
-        while fresh in self.names or fresh.endswith("f") and fresh[:-1] in TAKEN or RESERVED.fullmatch(fresh):
+        while fresh in self.names or fresh.endswith("f") and fresh[:-1] in TAKEN:
             count += 1
             fresh = f"{clean}{'' if self.plain else '_'}{count}"
         self.names.add(fresh)

@@ -115,7 +115,7 @@ def accumulate(
 
     def block(count: int) -> list[str]:
         places = [index if step == 0 else f"({index} + {step})" for step in range(count)]
-        names = [f"{index}_{step}" for step in range(count)]
+        names = [writer.name(f"{index}_{step}") for step in range(count)]
         total = target
         for name, place in zip(names, places):
             total = writer.combine("add", total, writer.combine("mul", name, row(place), dtype), dtype)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ..access import merge_axes, row_major
 from ..dialect import Dialect
+from ..fusion import PRODUCTS
 from ..plan import Launch, Plan
 from ..types import DTYPES
 from .kernel import Kernel, Operand, Writer, element, indent
@@ -74,18 +75,25 @@ def find_product(writer: Writer, name: str, space: tuple[int, ...], swap: bool =
 
 def product_kernel(plan: Plan, launch: Launch, dialect: Dialect, threads: int = 1, plain: bool = False) -> Kernel:
     """The kernel of an epilogue cluster."""
-    return Skeleton(Writer(plan, launch, dialect, plain), threads).kernel()
+    from .packed import PackedSkeleton  # it is a Skeleton itself
+
+    packed = any(plan.nodes[name].op == "packed_matmul" for name in launch.nodes)
+    return (PackedSkeleton if packed else Skeleton)(Writer(plan, launch, dialect, plain), threads).kernel()
 
 
 class Skeleton:
+    """The loops around the sums, the epilogue behind them, and the parameters; see ``dots`` and ``side_by_side``."""
+
+    find = staticmethod(find_product)
+
     def __init__(self, writer: Writer, threads: int):
         self.writer, self.threads = writer, threads
         launch, plan = writer.launch, writer.plan
         space, at = launch.cluster.space, dict(launch.cluster.at)
-        self.hero = next(name for name in launch.nodes if plan.nodes[name].op == "matmul")
+        self.hero = next(name for name in launch.nodes if plan.nodes[name].op in PRODUCTS)
         self.dtype = writer.dtype(self.hero)
         self.type = writer.dialect.type(self.dtype)
-        self.product = find_product(writer, self.hero, space)
+        self.product = self.find(writer, self.hero, space)
         self.few, self.many = writer.pointer(self.product.few), writer.pointer(self.product.many)
         self.body = Body(writer, at, len(space), tuple(name for name in launch.nodes if name != self.hero))
         loop = self.product.loop
@@ -179,14 +187,19 @@ class Skeleton:
         return [*head, f"for (long first = 0; first < {width}; first += {tile}) {{",
                 f"  const long end = first + {tile} < {width} ? first + {tile} : {width};", *indent(lines), "}"]
 
+    def cuda_rows(self, lengths: list[int], tiles: int) -> list[str]:
+        """The outer loops' indices from the number of the block, of which ``tiles`` work on one row."""
+        if not self.rows:
+            return []
+        return [f"const int row = blockIdx.x / {tiles};", *split("row", self.rows, lengths)]
+
     def cuda(self, label: str) -> Kernel:
         """A block sums 32 results side by side, so that neighbours read neighbouring weights; 8 slices of the sum share the work."""
         depth, tiles = self.product.depth, -(-self.width // COLUMNS)
         lengths = [length for length, _ in self.outer]
         outer = prod(lengths)
         sums = self.writer.name("sums")
-        number = "blockIdx.x" if tiles == 1 else f"blockIdx.x / {tiles}"
-        lines = split(number, self.rows, lengths) if tiles == 1 or outer == 1 else [f"const int row = {number};", *split("row", self.rows, lengths)]
+        lines = self.cuda_rows(lengths, tiles)
         tile = "threadIdx.x" if tiles == 1 else f"blockIdx.x % {tiles} * {COLUMNS} + threadIdx.x"
         lines += [f"const int {self.column} = {tile};", f"__shared__ {self.type} {sums}[{SLICES}][{COLUMNS}];",
                   f"{self.type} part = {self.writer.dialect.literal(self.dtype, 0)};"]

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ..dialect import C, CUDA, Dialect
 from ..plan import Launch, Plan
+from . import packed
 from .attention import attention_kernel
 from .kernel import Kernel
 from .loops import map_kernel
@@ -94,7 +95,8 @@ def c_program(plan: Plan, threads: int = 1) -> Program:
 def kernels_source(kernels: list[Kernel], dialect: Dialect) -> str:
     """The kernels after the helpers that they need."""
     helpers = {helper for kernel in kernels for helper in kernel.helpers}
-    return "\n".join([dialect.prologue(helpers), *(kernel.source for kernel in kernels)])
+    before = [dialect.prologue(helpers - {"packed"})] + [packed.source(dialect.name)] * ("packed" in helpers)
+    return "\n".join([*before, *(kernel.source for kernel in kernels)])
 
 
 def find_slots(plan: Plan) -> dict[str, int]:

@@ -38,6 +38,7 @@ LOOKS = {
     Kind.REDUCTION: Look("invhouse", "#fdeccb", "#8a5f00", margin="0,0"),  # many come in, few go out
     Kind.CONTRACTION: Look("box3d", "#cdeee2", "#00664b"),
     Kind.LAYOUT: Look("component", "#f6e3ee", "#8c3f6a", margin="0.16,0.05"),  # elements move, none changes
+    Kind.PACKING: Look("tab", "#e8e6f5", "#4b3f8c"),  # numbers into blocks of bits, and back
     Kind.RANDOM: Look("hexagon", "#dceff9", "#1f6f9f", margin="0,0"),
     Kind.EFFECT: Look("octagon", "#fae0cf", VERMILLION, penwidth=2, margin="0,0"),
 }

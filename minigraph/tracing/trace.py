@@ -21,8 +21,8 @@ import numpy as np
 from ..errors import TraceError
 from ..ir import NAME, WORDS, Graph, is_name
 from .extra import (
-    assert_close, assert_finite, constant, conv2d, dequantize, erf, print_value, quantize, random, random_like, rsqrt,
-    take, update_slice,
+    assert_close, assert_finite, constant, conv2d, dequantize, erf, pack, packed_matmul, print_value, quantize, random,
+    random_like, rsqrt, take, unpack, update_slice,
 )  # fmt: skip
 from .proxy import Tracer
 from .record import ACTIVE, Recording, Traced, lift, recording
@@ -31,7 +31,7 @@ from ..types import DTYPES, SHORT, Type, parse_type, type_of
 
 __all__ = [
     "trace", "spec", "Tracer", "assert_close", "assert_finite", "constant", "conv2d", "dequantize", "erf",
-    "print_value", "quantize", "random", "random_like", "rsqrt", "take", "update_slice",
+    "pack", "packed_matmul", "print_value", "quantize", "random", "random_like", "rsqrt", "take", "unpack", "update_slice",
 ]  # fmt: skip
 
 

@@ -1,0 +1,128 @@
+/* Products of packed rows with one row of activations, 16 rows at a time: the words of 16 rows are interleaved, so a
+   vector's lanes are rows. Vector types of GCC and Clang; other compilers take the plain loops below.
+
+   q4_1: a block of 32 weights is 5 words: scale and offset as float16, then 32 nibbles; byte j holds weight j (low
+   half) and j + 16 (high half). q8_0: first the scales of all blocks as float16, then 8 words of 4 int8 a block. */
+enum { TILE = 16 };
+
+#if defined(__GNUC__) && !defined(PLAIN)
+#define VECTORS 1
+typedef float floats __attribute__((vector_size(4 * TILE), aligned(4), may_alias));
+typedef int32_t words __attribute__((vector_size(4 * TILE), aligned(4), may_alias));
+typedef uint32_t uwords __attribute__((vector_size(4 * TILE), aligned(4), may_alias));
+typedef int16_t halves __attribute__((vector_size(2 * TILE), aligned(2), may_alias));
+#define FLOATS(v) __builtin_convertvector((v), floats)
+
+/* A float16 in the upper half of a word: its sign, exponent and fraction move to where float32 has them, and
+   2^112 makes up for the exponents' different zero. Exact for every finite float16, subnormal ones too. */
+static inline floats from_half(words h) { return (floats)((h >> 3) & (int32_t)0x8fffe000u) * 0x1p112f; }
+
+static inline void q4_1_tile(const uint8_t *tile, const float *x, int blocks, float *y) {
+  const int32_t *w = (const int32_t *)tile;
+  floats total = {0};
+  for (int b = 0; b < blocks; b++, w += 5 * TILE, x += 33) {
+    const words *word = (const words *)w;
+    floats even = {0}, odd = {0};
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+      const words q = word[1 + i];
+      const float *z = x + 8 * i;
+      even += FLOATS(q & 0xf) * z[0];
+      odd += FLOATS(q & 0xf0) * z[1];
+      even += FLOATS(q & 0xf00) * z[2];
+      odd += FLOATS(q & 0xf000) * z[3];
+      even += FLOATS(q & 0xf0000) * z[4];
+      odd += FLOATS(q & 0xf00000) * z[5];
+      even += FLOATS(q & 0xf000000) * z[6];
+      odd += FLOATS((words)((uwords)q >> 28)) * z[7];
+    }
+    total += from_half(word[0] << 16) * (even + odd) + from_half(word[0]) * x[32];
+  }
+  *(floats *)y = total;
+}
+
+static inline void q8_0_tile(const uint8_t *tile, const float *x, int blocks, float *y) {
+  const int16_t *scales = (const int16_t *)tile;
+  const int32_t *w = (const int32_t *)(tile + 2 * TILE * blocks), top = (int32_t)0xff000000u;
+  floats total = {0};
+  for (int b = 0; b < blocks; b++, scales += TILE, w += 8 * TILE, x += 32) {
+    const words *word = (const words *)w;
+    floats even = {0}, odd = {0};
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++) {
+      const words q = word[i];
+      const float *z = x + 4 * i;
+      even += FLOATS(q << 24) * z[0];
+      odd += FLOATS((q << 16) & top) * z[1];
+      even += FLOATS((q << 8) & top) * z[2];
+      odd += FLOATS(q & top) * z[3];
+    }
+    total += from_half(__builtin_convertvector(*(const halves *)scales, words) << 16) * (even + odd);
+  }
+  *(floats *)y = total;
+}
+#else
+/* The same in loops over the rows of a tile, for compilers without vector types; GCC and Clang vectorize them. */
+static inline float from_half(uint32_t h) {
+  union { uint32_t bits; float value; } u = {((uint32_t)((int32_t)h >> 3)) & 0x8fffe000u};
+  return u.value * 0x1p112f;
+}
+
+static inline void q4_1_tile(const uint8_t *tile, const float *x, int blocks, float *y) {
+  const int32_t *w = (const int32_t *)tile;
+  float total[TILE] = {0};
+  for (int b = 0; b < blocks; b++, w += 5 * TILE, x += 33) {
+    float even[TILE] = {0}, odd[TILE] = {0};
+    for (int i = 0; i < 4; i++)
+      for (int r = 0; r < TILE; r++) {
+        const uint32_t q = (uint32_t)w[(1 + i) * TILE + r];
+        const float *z = x + 8 * i;
+        even[r] += (float)(int32_t)(q & 0xf) * z[0] + (float)(int32_t)(q & 0xf00) * z[2] +
+                   (float)(int32_t)(q & 0xf0000) * z[4] + (float)(int32_t)(q & 0xf000000) * z[6];
+        odd[r] += (float)(int32_t)(q & 0xf0) * z[1] + (float)(int32_t)(q & 0xf000) * z[3] +
+                  (float)(int32_t)(q & 0xf00000) * z[5] + (float)(int32_t)(q >> 28) * z[7];
+      }
+    for (int r = 0; r < TILE; r++)
+      total[r] += from_half((uint32_t)w[r] << 16) * (even[r] + odd[r]) + from_half((uint32_t)w[r]) * x[32];
+  }
+  for (int r = 0; r < TILE; r++) y[r] = total[r];
+}
+
+static inline void q8_0_tile(const uint8_t *tile, const float *x, int blocks, float *y) {
+  const int16_t *scales = (const int16_t *)tile;
+  const int32_t *w = (const int32_t *)(tile + 2 * TILE * blocks);
+  float total[TILE] = {0};
+  for (int b = 0; b < blocks; b++, scales += TILE, w += 8 * TILE, x += 32) {
+    float sum[TILE] = {0};
+    for (int i = 0; i < 8; i++)
+      for (int r = 0; r < TILE; r++) {
+        const uint32_t q = (uint32_t)w[i * TILE + r], top = 0xff000000u;
+        const float *z = x + 4 * i;
+        sum[r] += (float)(int32_t)(q << 24) * z[0] + (float)(int32_t)((q << 16) & top) * z[1] +
+                  (float)(int32_t)((q << 8) & top) * z[2] + (float)(int32_t)(q & top) * z[3];
+      }
+    for (int r = 0; r < TILE; r++) total[r] += from_half((uint32_t)(int32_t)scales[r] << 16) * sum[r];
+  }
+  for (int r = 0; r < TILE; r++) y[r] = total[r];
+}
+#endif
+
+/* x in the order in which the kernels use it. Q4_1: 33 floats a block: the 32 inputs in the order of the nibbles,
+   nibble k of a word times 16^-k (its mask leaves the number 16^k times too large; the powers of 2 are exact),
+   then their sum, for the minimum. */
+static inline void q4_1_inputs(const float *x, long step, int blocks, float *out) {
+  for (int b = 0; b < blocks; b++, x += 32 * step, out += 33) {
+    float sum = 0;
+    for (int i = 0; i < 4; i++)
+      for (int k = 0; k < 8; k++) {
+        static const float power[8] = {1, 0x1p-4f, 0x1p-8f, 0x1p-12f, 0x1p-16f, 0x1p-20f, 0x1p-24f, 1};
+        const float value = x[(4 * i + k / 2 + k % 2 * 16) * step];
+        sum += value;
+        out[8 * i + k] = value * power[k];
+      }
+    out[32] = sum;
+  }
+}
+static inline void q8_0_inputs(const float *x, long step, int blocks, float *out) {
+  for (int i = 0; i < 32 * blocks; i++) out[i] = x[i * step] * 0x1p-24f;
+}
