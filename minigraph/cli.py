@@ -132,6 +132,7 @@ def generate(args) -> None:
 
     extra = {"on_optimized": lambda done: complain(tables.table(tables.pass_rows(done)))} if args.stats else {}
     pieces = start = 0
+    extra |= {"backend": args.backend or "", "threads": args.threads or 1} if args.backend or args.threads else {}
     for piece in generate(" ".join(args.prompt), tokens=args.tokens, plain=args.plain, **extra):
         start = start or time.perf_counter()  # the first token waits for the whole prompt: it is not counted
         pieces += 1
@@ -209,6 +210,9 @@ COMMANDS: dict[str, tuple[Callable, str, tuple | None]] = {
         arg("prompt", metavar="PROMPT", nargs="+"),
         arg("--tokens", type=whole, default=128, metavar="N", help="at most (default: %(default)s)"),
         arg("--plain", action="store_true", help="run the NumPy functions, not the graph"),
+        arg("--backend", choices=("c", "numpy", "reference"), help="c (packed weights; the default where there is a compiler),"
+            " numpy or reference (float32)"),
+        arg("--threads", type=whole, metavar="N", help="of the C back end (default: 1)"),
         arg("--stats", action="store_true", help="nodes after each pass and tokens/s, on standard error"))),
     "doctor": (doctor, "say what works here, and what to do about what does not", (JSON,)),
     "bench": (bench, "measure on this machine", (

@@ -116,10 +116,10 @@ def _byte_characters() -> list[str]:
     return [stand_in.get(byte, chr(byte)) for byte in range(256)]
 
 
-def load(path: str | Path | None = None, max_len: int = 512) -> tuple[smollm2.Weights, Tokenizer]:
-    """Weights and tokenizer from one GGUF file, by default the installed one; raises ModelError."""
+def load(path: str | Path | None = None, max_len: int = 512, packed: bool = False) -> tuple[smollm2.Weights, Tokenizer]:
+    """Weights and tokenizer from one GGUF file, by default the installed one; raises ModelError. See ``smollm2.load``."""
     file = read(path if path is not None else find_model())
-    weights, tokenizer = smollm2.load(file, max_len), load_tokenizer(file)
+    weights, tokenizer = smollm2.load(file, max_len, packed), load_tokenizer(file)
     if len(tokenizer.pieces) != weights.config.vocab:
         raise ModelError(f"{file.path.name}: the tokenizer and the embedding differ in the size of the vocabulary.")
     return weights, tokenizer

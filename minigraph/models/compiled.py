@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from ..backends import compile
+from ..compiler import find_compiler
 from ..ir import Graph
 from ..pipeline import Optimized, optimize
-from ..run_numpy import compile
 from ..tracing import trace
 from ..types import Type, type_of
 from . import chat, smollm2
@@ -41,12 +42,12 @@ def cache_types(weights: smollm2.Weights) -> tuple[Type, ...]:
     return tuple(type_of(array) for array in smollm2.zero_cache(weights))
 
 
-def as_function(graph: Graph) -> Callable:
+def as_function(graph: Graph, backend: str = "reference", **options) -> Callable:
     """The graph as a function of its inputs in order, the cache as a tuple; the cache is written in place."""
     names = [node.name for node in graph.inputs]
     cache = [name for name in names if name.startswith("cache.")]
     others = [name for name in names if name not in cache]
-    executable = compile(graph, donate=cache)
+    executable = compile(graph, cache, backend, **options)
 
     def function(*arguments):
         *values, arrays = arguments
@@ -56,15 +57,30 @@ def as_function(graph: Graph) -> Callable:
     return function
 
 
+def token_by_token(decode: Callable) -> Callable:
+    """A ``prefill`` that is made of decodes: no graph has to be compiled for the prompt's length."""
+
+    def prefill(tokens, cache):
+        for position, token in enumerate(tokens):
+            logits, *cache = decode(token, np.int32(position), tuple(cache))
+        return logits, *cache
+
+    return prefill
+
+
 def generate(
     prompt: str, tokens: int = 128, plain: bool = False, fast: tuple[str, ...] = (),
-    on_optimized: Callable[[Optimized], None] = lambda optimized: None,
+    on_optimized: Callable[[Optimized], None] = lambda optimized: None, backend: str = "", threads: int = 1,
 ) -> Iterator[str]:  # fmt: skip
     """The answer to a chat prompt as pieces of text, through the optimized graphs (``plain``: through NumPy alone).
 
-    ``on_optimized`` is given the optimized decode graph before the first token. Raises ModelError.
+    ``backend`` c decodes from the file's own packed weights in generated code; reference in float32, a NumPy call a
+    node. By default c where there is a C compiler. ``on_optimized`` is given the optimized decode graph before the
+    first token. Raises ModelError.
     """
-    weights, tokenizer = chat.load()
+    backend = backend or ("c" if find_compiler() else "reference")
+    packed = backend == "c" and not plain
+    weights, tokenizer = chat.load(packed=packed)
     if plain:
         yield from chat.generate(prompt, weights, tokenizer, max_new_tokens=tokens)
         return
@@ -73,6 +89,10 @@ def generate(
         raise chat.ModelError(f"The prompt has {length} tokens, but the cache has room for {weights.max_len}.")
     optimized = optimize(decode_graph(weights), fast)
     on_optimized(optimized)
-    prefill = as_function(optimize(prefill_graph(weights, length), fast).graph)
-    yield from chat.generate(prompt, weights, tokenizer, max_new_tokens=tokens, prefill=prefill,
-                             decode=as_function(optimized.graph))
+    if packed:
+        decode = as_function(optimized.graph, backend, threads=threads)
+        prefill = token_by_token(decode)
+    else:
+        decode = as_function(optimized.graph, backend)
+        prefill = as_function(optimize(prefill_graph(weights, length), fast).graph, backend)
+    yield from chat.generate(prompt, weights, tokenizer, max_new_tokens=tokens, prefill=prefill, decode=decode)
