@@ -11,15 +11,16 @@
 
 A word after ``%%`` is a tag or a directive; the directives make a cell from something that is written elsewhere:
 
-======================  ==============================================================================================
-``exercise=NAME``       the stub of an exercise, and in the solutions the solution
-``break=RULE``          a cell that breaks a rule of the IR: with a right graph, and in the solutions a broken one
-``refute=NAME``         a cell that refutes a wrong pass: with the graph to change, and in the solutions with the answer
-``refute_trace=NAME``   the same with inputs for a traced function: the example's to change, and in the solutions the answer
-``recall``              lines ``Q:`` and ``A:``, as questions with hidden answers
-``glossary=NN``         the chapter's rows of the glossary, as a table
-``exhibit=NAME``        the recorded text ``course/exhibits/NAME.txt``
-======================  ==============================================================================================
+=========================  ===========================================================================================
+``exercise=NAME``          the stub of an exercise, and in the solutions the solution
+``break=RULE``             a cell that breaks a rule of the IR: with a right graph, and in the solutions a broken one
+``refute=NAME``            a cell that refutes a wrong pass: with the graph to change, and in the solutions the answer
+``refute_trace=NAME``      the same with inputs for a traced function: the example's to change, or the answer
+``refute_benchmark=NAME``  the same for a wrong benchmark, with two graphs
+``recall``                 lines ``Q:`` and ``A:``, as questions with hidden answers
+``glossary=NN``            the chapter's rows of the glossary, as a table
+``exhibit=NAME``           the recorded text ``course/exhibits/NAME.txt``
+=========================  ===========================================================================================
 """
 
 import html
@@ -78,6 +79,8 @@ def make_cells(words: list[str], body: str, solve: bool, path: Path) -> list[Cel
         return [Cell("code", broken(argument, solve), tags)]
     if head == "refute_trace":
         return [Cell("code", baked(argument, solve), tags)]
+    if head == "refute_benchmark":
+        return [Cell("code", benchmark(argument, solve), tags)]
     if head == "refute":
         return [Cell("code", refutation(argument, solve), tags)]
     if len(tags) != len(words):
@@ -129,6 +132,14 @@ def refutation(name: str, solve: bool) -> str:
     one = REFUTATIONS[name]
     graph = str(one.answer if solve else one.start).strip()
     return f'graph = parse("""\n{graph}\n""")\nrefute({name}, graph)'
+
+
+def benchmark(name: str, solve: bool) -> str:
+    from minigraph.teach.exercises import BENCHMARKS
+
+    texts = BENCHMARKS[name].answer if solve else BENCHMARKS[name].start
+    return "\n".join([*(f'{place} = parse("""\n{text}\n""")' for place, text in zip(("first", "second"), texts)),
+                      f"refute_benchmark({name}, first, second)"])
 
 
 def baked(name: str, solve: bool) -> str:

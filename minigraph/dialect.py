@@ -17,7 +17,7 @@ import numpy as np
 
 from .errors import GraphError
 from .ops import Attrs, Kind, Op
-from .scalars import FLOATS, INTS, LIBRARY, SIGNED, UNSIGNED, float32_functions, scalar_helpers
+from .scalars import COSTLY, FLOATS, INTS, LIBRARY, SIGNED, UNSIGNED, float32_functions, scalar_helpers
 from .types import DTYPES, Type
 
 # -ffp-contract=off: a * b + c rounds twice, as in NumPy. -fwrapv: integers wrap. The other two only say that nobody
@@ -77,6 +77,10 @@ class Dialect:
         if row.name == "pow" and dtypes[0] in SIGNED:
             return False  # a negative exponent is an error, and kernels raise none
         return all(dtype in self.types for dtype in (*dtypes, result_type.dtype))
+
+    def costly(self, row: Op, dtype: str) -> bool:
+        """Does one element take so long that a long kernel is faster with a loop of its own for this operation?"""
+        return row.name in COSTLY and dtype in FLOATS
 
     def expression(self, row: Op, operands: list[str], operand_dtypes: list[str], dtype: str,
                    attrs: Attrs | None = None) -> tuple[str, frozenset[str]]:  # fmt: skip

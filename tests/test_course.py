@@ -11,11 +11,12 @@ from course import gates
 from course.build import make_notebook, notebooks
 from course.sources import chapters, read_cells
 from minigraph.teach import api, prelude, state
+from minigraph.teach.examples import mlp_graph
 from minigraph.teach.exercise import BEGIN, END, solution_lines, solved, source_of, stub
-from minigraph.teach.exercises import BAKED, BREAKS, CHAPTERS, EXERCISES, REFUTATIONS
+from minigraph.teach.exercises import BAKED, BENCHMARKS, BREAKS, CHAPTERS, EXERCISES, REFUTATIONS
 from minigraph.teach.invariants import RULES, broken_rules
-from minigraph.teach.judge import judge_one
 from minigraph.teach.wire import decode, encode
+from minigraph.text import parse
 from minigraph.verify import verify
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -28,6 +29,7 @@ RIGHT = [pytest.param(one, function, id=f"{name}-{function.__name__}")
 REFUTED = [pytest.param(one, id=name) for name, one in REFUTATIONS.items()]
 TRACED = [pytest.param(one, id=name) for name, one in BAKED.items()]
 BROKEN = [pytest.param(one, id=name) for name, one in BREAKS.items()]
+MISRANKED = [pytest.param(one, id=name) for name, one in BENCHMARKS.items()]
 
 
 @pytest.fixture(autouse=True)
@@ -118,8 +120,8 @@ def test_a_refutation_can_be_found_and_is_not_given_away(one):
     verify(one.start)
     verify(one.answer)
     assert len(one.answer) <= 6
-    assert judge_one(one.function, one.start)[0] is None
-    assert judge_one(one.function, one.answer)[0] is not None
+    assert one.judge(one.function, one.start)[0] is None
+    assert one.judge(one.function, one.answer)[0] is not None
     assert one.function.__doc__ and one.hint and one.lesson
     assert api.refute(one.function, one.start).outcome == "not attempted"
     assert api.refute(one.function, one.answer).outcome == "right"
@@ -132,6 +134,26 @@ def test_what_is_baked_in_can_be_found_and_is_not_given_away(one):
     assert api.refute_trace(one.function, **one.example).outcome == "not attempted"
     assert api.refute_trace(one.function, **one.answer).outcome == "right"
     assert api.refute_trace(one.function).outcome == "wrong"
+
+
+@pytest.mark.parametrize("one", MISRANKED)
+def test_a_benchmark_can_be_refuted_and_is_not_given_away(one):
+    for text in (*one.start, *one.answer):
+        verify(parse(text))
+        assert len(parse(text)) <= 6
+    assert one.function.__doc__ and one.hint and one.lesson
+    first, second = one.answer
+    assert api.refute_benchmark(one.function, *one.start).outcome == "not attempted"
+    assert api.refute_benchmark(one.function, first, second).outcome == "right"
+    assert api.refute_benchmark(one.function, parse(second), parse(first)).outcome == "right", "either may be the one that it praises"
+    assert api.refute_benchmark(one.function, *one.start[::-1]).outcome == "wrong"
+    assert api.refute_benchmark(one.function, first, first).outcome == "wrong"
+    too_large = mlp_graph(layers=2, width=4)
+    assert "6 are enough" in api.refute_benchmark(one.function, first, too_large).headline
+    with pytest.raises(api.LearnerError, match="none of the wrong benchmarks"):
+        api.refute_benchmark(one.truth, first, second)
+    with pytest.raises(api.LearnerError, match="two graphs"):
+        api.refute_benchmark(one.function, first, 3)
 
 
 def broken(one):
@@ -158,6 +180,8 @@ def test_solving_everything_is_100_percent():
         api.refute_trace(one.function, **one.answer)
     for one in BREAKS.values():
         api.break_rule(one.rule, broken(one))
+    for one in BENCHMARKS.values():
+        api.refute_benchmark(one.function, *one.answer)
     assert "100 %" in str(api.progress())
 
 
@@ -207,6 +231,9 @@ def test_every_exercise_of_a_chapter_is_in_its_notebook(folder):
     for name, one in BREAKS.items():
         if one.chapter == gates.chapter_of(folder):
             assert f'break_rule("{name}", ' in code
+    for name, one in BENCHMARKS.items():
+        if one.chapter == gates.chapter_of(folder):
+            assert f"refute_benchmark({name}, first, second)" in code
 
 
 # ---- built notebooks --------------------------------------------------------------------------------------------

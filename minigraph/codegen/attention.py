@@ -15,7 +15,7 @@ from ..dialect import Dialect
 from ..plan import Launch, Plan
 from ..types import DTYPES
 from .kernel import Kernel, Operand, Writer, element, indent
-from .loops import FREE, PARALLEL, Body, accumulate, loop_names, split
+from .loops import FREE, PARALLEL, Body, accumulate, row_names, split
 from .products import Product, find_product
 
 TILE = 128  # scores at once; on CUDA also the threads of a block
@@ -52,7 +52,7 @@ class Skeleton:
         result = row_major(mixed_space)[:-1]
         strides = [one.strides for one in (q, k, v, *self.body.operands)]
         self.outer = merge_axes(rows, (*(s[:-1] for s in strides), result))
-        self.rows = loop_names(len(self.outer))
+        self.rows = row_names(len(self.outer))
         self.tile = min(TILE, 1 << (self.length - 1).bit_length())  # a power of two, so that halves join
         self.steps = [s[-1] for s in strides]
         self.body.index(self.rows, [(length, steps[3:-1]) for length, steps in self.outer])

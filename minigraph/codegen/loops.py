@@ -7,10 +7,12 @@ from math import prod
 
 from ..access import merge_axes, row_major
 from ..dialect import Dialect
+from ..ops import OPS
 from ..plan import Launch, Plan
 from .kernel import Kernel, Operand, Writer, element, indent, reads_of
 
-UNROLL = 8  # rows added up at once
+UNROLL = 16  # rows added up at once
+STAGE = 1024  # elements of a block that goes through several loops: its arrays stay in the first-level cache
 BLOCK = 256  # threads of a CUDA block
 FREE = "#pragma GCC ivdep"  # a result may lie in an operand's memory, but only at the very element that was just read
 PARALLEL = "#pragma omp parallel for"
@@ -20,6 +22,11 @@ WORTH_THREADS = 1 << 16  # elements from which on starting a second thread pays
 def loop_names(count: int, first: str = "i") -> list[str]:
     names = "ijkl"["ijkl".index(first):]
     return [names[depth] if depth < len(names) else f"{first}{depth}" for depth in range(count)]
+
+
+def row_names(count: int) -> list[str]:
+    """The loops around a sum, whose own loop is k."""
+    return ["kk" if name == "k" else name for name in loop_names(count)]
 
 
 class Body:
@@ -81,14 +88,54 @@ def map_kernel(plan: Plan, launch: Launch, dialect: Dialect, threads: int = 1, p
     names = loop_names(len(loops))
     body.index(names, loops)
     nodes, output = list(launch.nodes), writer.name(launch.name)
+    label, lengths = f"{launch.kind}_{launch.name}", [length for length, _ in loops]
+    if dialect.name == "c" and len(loops) == 1 and len(stages := cut(writer, nodes)) > 1 and lengths[0] >= STAGE // 8:
+        lines = staged(body, stages, output, lengths[0], threads)
+        return writer.finish(label, lines, output)
     lines = body.loads(nodes) + [line for name in nodes[:-1] for line in body.line(name)]
     last = writer.node(nodes[-1], [body.use(one) for one in body.reads[nodes[-1]]])
     lines.append(f"{element(output, [(name, strides[-1]) for name, (_, strides) in zip(names, loops)])} = {last};")
-    lengths = [length for length, _ in loops]
-    label = f"{launch.kind}_{launch.name}"
     if dialect.name == "cuda":
         return writer.finish(label, cuda_thread(names, lengths) + lines, output, grid=blocks(prod(lengths)), block=(BLOCK, 1))
     return writer.finish(label, nest(names, lengths, lines, threads), output)
+
+
+def cut(writer: Writer, nodes: list[str]) -> list[list[str]]:
+    """The nodes in stages: with several functions like exp or sin in one loop its registers run out, so each ends a stage."""
+    costly = [name for name in nodes if writer.dialect.costly(OPS[writer.plan.nodes[name].op], writer.dtype(name))]
+    stages: list[list[str]] = [[]]
+    for name in nodes:
+        stages[-1].append(name)
+        if name in costly[:-1] and name != nodes[-1]:
+            stages.append([])
+    return stages
+
+
+def staged(body: Body, stages: list[list[str]], output: str, length: int, threads: int) -> list[str]:
+    """A short loop for each stage, over a block of elements; what later stages need waits in an array of the block."""
+    writer, size = body.writer, min(STAGE, length)
+    for one in body.operands:
+        ((_, step),) = body.terms[one]
+        body.terms[one] = [("block", step), ("i", step)]
+    made = {name: number for number, stage in enumerate(stages) for name in stage}
+    crossing = [name for name in made if any(name in body.reads[other] and made[other] > made[name] for other in made)]
+    arrays = {name: writer.name(f"{name}_part") for name in crossing}
+    lines = [f"{writer.type(name)} {text}[{size}];" for name, text in arrays.items()]
+    for number, stage in enumerate(stages):
+        before = dict(body.text)
+        inner = body.loads(stage)
+        for name in stage:
+            if number == len(stages) - 1 and name == stage[-1]:
+                inner.append(f"{output}[block + i] = {writer.node(name, [body.use(one) for one in body.reads[name]])};")
+                continue
+            inner += body.line(name)
+            if name in arrays:
+                inner.append(f"{arrays[name]}[i] = {body.text[name]};")
+        body.text = before | {name: f"{arrays[name]}[i]" for name in stage if name in arrays}
+        lines += [FREE, "for (long i = 0; i < size; i++) {", *indent(inner), "}"]
+    head = [PARALLEL] * (threads > 1 and length >= WORTH_THREADS)
+    size_text = f"const long size = block + {size} < {length} ? {size} : {length} - block;" if length % size else f"const long size = {size};"
+    return [*head, f"for (long block = 0; block < {length}; block += {size}) {{", *indent([size_text, *lines]), "}"]
 
 
 def nest(names: list[str], lengths: list[int], lines: list[str], threads: int) -> list[str]:

@@ -15,7 +15,7 @@ from ..fusion import PRODUCTS
 from ..plan import Launch, Plan
 from ..types import DTYPES
 from .kernel import Kernel, Operand, Writer, element, indent
-from .loops import FREE, PARALLEL, Body, accumulate, loop_names, split
+from .loops import FREE, PARALLEL, Body, accumulate, row_names, split
 
 TILE = 4096  # results summed side by side: the sums stay in the first-level cache
 LANES = 64  # bytes of partial sums of a dot product
@@ -100,7 +100,7 @@ class Skeleton:
         outer = [axis for axis in range(len(space)) if axis != loop]
         strides = [one.strides for one in (self.product.few, self.product.many, *self.body.operands)] + [row_major(space)]
         self.outer = merge_axes(tuple(space[a] for a in outer), tuple(tuple(s[a] for a in outer) for s in strides))
-        self.rows = loop_names(len(self.outer))
+        self.rows = row_names(len(self.outer))
         self.column, self.width = "n", space[loop] if loop is not None else 1
         self.inner = [(self.width, tuple(s[loop] for s in strides))] if loop is not None else []
         shifted = [(length, steps[2:]) for length, steps in self.outer + self.inner]

@@ -22,7 +22,7 @@ from .loops import BLOCK, FREE, PARALLEL, WORTH_THREADS, Body, loop_names, split
 
 CHEAP = 4  # up to this cost an element is computed again rather than kept
 SCRATCH = 40 * 1024  # bytes: of the 48 KB that a CUDA block may share the threads' parts take some; a first-level cache holds it
-LANES = 64  # bytes of partial results: one vector register, so that a reduction is not one long chain
+LANES = 128  # bytes of partial results: two vector registers, so that a reduction is not one long chain
 START = {"sum": "0", "mean": "0", "prod": "1", "any": "0", "all": "1"}
 JOIN = {"sum": "add", "mean": "add", "prod": "mul", "max": "maximum", "min": "minimum", "any": "bitwise_or", "all": "bitwise_and"}
 

@@ -15,7 +15,7 @@ from .picture import Picture
 from .plan import LIMIT, count_of
 
 STORED = dict(style="bold", penwidth=2.4)  # through memory; what stays inside a launch is a thin arrow
-WAITS = dict(style="bold", penwidth=2.6, color=VERMILLION, fontcolor=VERMILLION, label=" waits for ")
+WAITS = dict(style="bold", penwidth=2.6, color=VERMILLION, fontcolor=VERMILLION, label=" is needed by ")
 NO_LAUNCH = "a view: no launch"
 
 

@@ -90,9 +90,8 @@ def source(label: str) -> str:
 
 
 def kind(event: Event) -> str:
-    """The name without the numbers that tell one layer from another: ``layer3.mm_7`` is an ``mm``."""
-    last = re.split(r"[./]", event.name)[-1]
-    return re.sub(r"[_#]?\d+$", "", last) or last
+    """The name without the numbers that tell one layer from another: ``layer3.mm_7`` and ``mm.7`` are an ``mm``."""
+    return re.split(r"[./]", re.sub(r"[._#]?\d+$", "", event.name))[-1] or event.name
 
 
 def kinds_of(events: Sequence[Event]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What learners call: check, hint, solution, predict, refute, refute_trace, break_rule, progress, use_mine."""
+"""What learners call: check, hint, solution, predict, refute and its kin, break_rule, progress, use_mine."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ import numpy as np
 
 from ..errors import MinigraphError, nearest
 from ..ir import Graph, Node
+from ..launch_model import quantity
 from ..passes import PASSES
+from ..pipeline import DEFAULT
 from ..run_numpy import run
 from ..text import parse
 from ..types import DTYPES, same_bits
 from ..verify import problems
 from . import state
 from .exercise import Exercise, Mistake, said, solved, source_of
-from .exercises import BAKED, BREAKS, CHAPTERS, EXERCISES, REFUTATIONS
+from .exercises import BAKED, BENCHMARKS, BREAKS, CHAPTERS, EXERCISES, REFUTATIONS
 from .exact import is_right
 from .invariants import RULES, broken_rules
-from .judge import Failure, equal, error_of, graph_size, judge_one, show_array
+from .judge import Failure, equal, error_of, graph_size, show_array
 from .limits import TookTooLong, print_limit, time_limit
 from .mine import load_mine, names_read, save_mine
 from .report import Report, pictures_of
@@ -29,6 +31,7 @@ from .report import Report, pictures_of
 SECONDS = 2  # that a function to refute may take
 LOOK_SECONDS = 5  # that the search for a known mistake may take
 TRIES = 3  # wrong checks after which the solution is shown
+CLEARLY = 2  # times as slow that a graph must be before the order of two counts
 
 
 class LearnerError(MinigraphError):
@@ -169,11 +172,10 @@ def refute(wrong: Callable, graph: Graph | str, most: int = 6) -> Report:
         return Report(name, "not attempted", f"Change the graph so that {name} goes wrong on it.")
     if graph_size(graph) > most:
         return Report(name, "wrong", f"The graph has {counted(graph)}; {most} are enough.")
-    failure, got = judge_one(wrong, graph)
+    failure, got = REFUTATIONS[name].judge(wrong, graph)
     if failure is None:
-        pictures = (("before", graph), ("after the wrong pass", got))
-        return Report(name, "wrong", "On this graph the pass does no harm: every value and effect is as before.",
-                      (said(REFUTATIONS[name].hint, graph, got),), None, pictures)
+        pictures = (("before", graph), ("after the wrong pass", got)) if isinstance(got, Graph) else (("your graph, in groups", got),)
+        return Report(name, "wrong", REFUTATIONS[name].harmless, (said(REFUTATIONS[name].hint, graph, got),), None, pictures)
     state.update("refuted", name, True)
     return Report(name, "right", f"You refuted it with {counted(graph)}. {failure.sentence.replace('Your function', 'The pass')}",
                   (said(REFUTATIONS[name].lesson, graph),), failure, pictures_of(failure, "the wrong pass", "your graph"))
@@ -210,6 +212,37 @@ def refute_trace(function: Callable, **inputs) -> Report:
         return Report(name, "wrong", "On these inputs the graph is right.", (*shown, one.hint))
     state.update("refuted", name, True)
     return Report(name, "right", "The graph does not do what the function does.", (*shown, one.lesson))
+
+
+def refute_benchmark(wrong: Callable, first: Graph | str, second: Graph | str, most: int = 6) -> Report:
+    """Does the wrong benchmark call one of the graphs the faster one, which in truth takes at least twice as long?"""
+    name = getattr(wrong, "__name__", "it")
+    if name not in BENCHMARKS:
+        raise LearnerError(f"'{name}' is none of the wrong benchmarks. {nearest(name, BENCHMARKS)}".strip())
+    one = BENCHMARKS[name]
+    graphs = tuple(parse(graph) if isinstance(graph, str) else graph for graph in (first, second))
+    for place, graph in zip(("first", "second"), graphs):
+        if not isinstance(graph, Graph):
+            raise LearnerError("refute_benchmark takes a wrong benchmark and two graphs,"
+                               f" like refute_benchmark({name}, first, second)")
+        if not is_right(graph):
+            return Report(name, "wrong", f"The {place} graph itself breaks a rule of the IR. verify says:", (),
+                          verifier_says(graph), ((place, graph),))
+        if graph_size(graph) > most:
+            return Report(name, "wrong", f"The {place} graph has {counted(graph)}; {most} are enough.")
+    if graphs == tuple(map(parse, one.start)):
+        return Report(name, "not attempted", f"Change the graphs so that {name} calls the slower one faster.")
+    claims, truths = [one.function(graph) for graph in graphs], [one.truth(graph) for graph in graphs]
+    shown = tuple(f"{place}: {name} says {quantity(claim, 's')}; in truth {quantity(truth, 's')}"
+                  for place, claim, truth in zip(("first", "second"), claims, truths))
+    if not any(claims[a] < claims[b] and truths[a] >= CLEARLY * truths[b] for a, b in ((0, 1), (1, 0))):
+        right_order = any(claims[a] < claims[b] and truths[a] < truths[b] for a, b in ((0, 1), (1, 0)))
+        headline = ("It puts these two in the right order." if right_order else
+                    f"The one that it calls faster must in truth take at least {CLEARLY} times as long.")
+        return Report(name, "wrong", headline, (*shown, one.hint))
+    state.update("refuted", name, True)
+    return Report(name, "right", "It calls the slower graph the faster one.", (*shown, one.lesson),
+                  None, tuple(zip(("first", "second"), graphs)))
 
 
 def break_rule(rule: str, graph: Graph) -> Report:
@@ -264,6 +297,7 @@ def progress() -> Report:
         tasks += [name for name, one in REFUTATIONS.items() if one.chapter == chapter]
         tasks += [name for name, one in BAKED.items() if one.chapter == chapter]
         tasks += [name for name, one in BREAKS.items() if one.chapter == chapter]
+        tasks += [name for name, one in BENCHMARKS.items() if one.chapter == chapter]
         if not tasks:
             continue
         solved_here = [name for name in tasks if name in done]
@@ -292,11 +326,11 @@ class ProgressReport(Report):
 
 def use_mine() -> dict[str, Callable]:
     """The passes to run in later chapters: yours where they checked right, the package's own for the rest."""
-    passes = dict(PASSES) | load_mine()
+    passes = {name: PASSES[name] for name in DEFAULT} | load_mine()
     mine = [name for name in passes if passes[name] is not PASSES.get(name)]
     print(f"Your own: {', '.join(mine) or 'none yet'}. From the package: "
           f"{', '.join(name for name in passes if name not in mine) or 'none'}.")
     return passes
 
 
-__all__ = ["break_rule", "check", "hint", "predict", "progress", "refute", "refute_trace", "solution", "use_mine"]
+__all__ = ["break_rule", "check", "hint", "predict", "progress", "refute", "refute_benchmark", "refute_trace", "solution", "use_mine"]

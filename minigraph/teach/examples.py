@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..freeze import freeze
-from ..ir import Graph
+from ..ir import Builder, Graph
 from ..text import parse
 from ..tracing import trace
 
@@ -84,3 +84,25 @@ def frozen_layer(n: int = 8, d: int = 16) -> Graph:
     weights = {name: (draw.standard_normal((d, d)) / np.sqrt(d)).astype(np.float32) for name in ("wq", "wk", "wv", "wo")}
     return freeze(layer_graph(n, d), positions=np.arange(n, dtype=np.int32), norm=np.ones(d, np.float32), **weights,
                   bias=np.full(d, -0.0, np.float32), keep=np.float32(1.0))
+
+
+def mlp(x, layers):
+    """A multilayer perceptron with scales, four operations a layer: f32[n, d] -> f32[n, d]."""
+    for weight, bias, scale in layers:
+        x = np.maximum(x @ weight + bias, 0) * scale
+    return x
+
+
+def mlp_graph(layers: int = 32, width: int = 1024, batch: int = 1) -> Graph:
+    """What ``mlp`` does, each value named after its layer and operation: ``layer0.matmul``, ``layer0.add`` …
+
+    All weights are inputs (``w0``, ``b0``, ``s0``, ``w1`` …), so a large network costs no memory.
+    """
+    builder = Builder("mlp")
+    value, zero = builder.input("x", f"f32[{batch},{width}]"), builder.const(0.0, "f32")
+    for i in range(layers):
+        weight = builder.input(f"w{i}", f"f32[{width},{width}]")
+        bias, scale = builder.input(f"b{i}", f"f32[{width}]"), builder.input(f"s{i}", f"f32[{width}]")
+        for op, other in (("matmul", weight), ("add", bias), ("maximum", zero), ("mul", scale)):
+            value = builder.emit(op, value, other, name=f"layer{i}.{op}")
+    return builder.build({"y": value})

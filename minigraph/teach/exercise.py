@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..ir import Graph
-from .judge import Failure, Verdict
+from .judge import Failure, Verdict, judge_one
 from .standins import trace_by_example
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"  # nbgrader's markers
@@ -96,7 +96,10 @@ def solved(source: str) -> str:
 
 @dataclass(frozen=True)
 class Refutation:
-    """A wrong pass to refute with a small graph. ``start`` is a graph on which it does no harm."""
+    """A wrong pass to refute with a small graph. ``start`` is a graph on which it does no harm.
+
+    ``judge(function, graph)`` gives the harm as a Failure, or None, and what the pass made of the graph.
+    """
 
     chapter: str
     function: Callable
@@ -104,6 +107,8 @@ class Refutation:
     answer: Graph  # a graph that refutes it; shown to nobody, run by the tests
     hint: str | Callable[[Graph, Graph], str]  # after a graph that does not do; may look at it, and at what the pass made of it
     lesson: str | Callable[[Graph], str]  # what to take away, after success; may look at the graph
+    judge: Callable[[Callable, Graph], tuple[Failure | None, object]] = judge_one
+    harmless: str = "On this graph the pass does no harm: every value and effect is as before."
 
     @property
     def name(self) -> str:
@@ -151,3 +156,20 @@ class Break:
     @property
     def name(self) -> str:
         return self.rule
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A benchmark that measures the wrong thing. The task: two graphs that it puts in the wrong order."""
+
+    chapter: str
+    function: Callable[[Graph], float]  # what it says a graph takes, seconds
+    truth: Callable[[Graph], float]  # what it takes
+    start: tuple[str, str]  # two graphs as text, which it puts in the right order
+    answer: tuple[str, str]
+    hint: str
+    lesson: str
+
+    @property
+    def name(self) -> str:
+        return self.function.__name__

@@ -44,6 +44,7 @@ class Failure:
     details: tuple[str, ...] = ()  # lines: the values that differ, or where it raised
     values: dict = field(default_factory=dict)  # value name -> its text, to be written on the edges
     error: tuple[str, str] = ("", "")  # of an exception: its name and what it said
+    groups: tuple[tuple[str, ...], ...] = ()  # of a fuser: how it grouped the graph's nodes
 
 
 NOT_ATTEMPTED = Failure("not-attempted", "Not attempted yet: your turn.")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ..ir import Graph
 from .exact import is_right
 from .judge import Failure, text_of
+from .partitions import Grouped
 
 
 @dataclass(frozen=True, repr=False)
@@ -19,7 +20,7 @@ class Report:
     headline: str
     lines: tuple[str, ...] = ()
     failure: Failure | None = None
-    pictures: tuple[tuple[str, Graph], ...] = ()  # (caption, graph)
+    pictures: tuple[tuple[str, Graph | Grouped], ...] = ()  # (caption, graph)
 
     def __str__(self) -> str:
         parts = [f"{self.name}: {self.outcome}. {brief(self.headline)}"]
@@ -58,21 +59,23 @@ def brief(line: str, most: int = 600) -> str:
     return line if len(line) <= most else f"{line[:most]} …"
 
 
-def picture(graph: Graph, failure: Failure | None) -> str:
+def picture(graph: Graph | Grouped, failure: Failure | None) -> str:
     """The drawing as an <img> with its alt text; below a graph that breaks a rule, and where nothing can draw, its text."""
     from ..drawing import draw
 
     text = f"<pre>{html.escape(text_of(graph))}</pre>"
     try:
-        drawn = draw(graph, values=failure.values if failure else {}).html
+        drawn = graph.html if isinstance(graph, Grouped) else draw(graph, values=failure.values if failure else {}).html
     except Exception:  # nothing is installed that draws, or the learner's graph holds anything at all
         return text
-    return drawn if is_right(graph) else drawn + text
+    return drawn if isinstance(graph, Grouped) or is_right(graph) else drawn + text
 
 
 def pictures_of(failure: Failure, whose: str = "your function",
-                given: str = "the smallest graph that shows it") -> tuple[tuple[str, Graph], ...]:
+                given: str = "the smallest graph that shows it") -> tuple[tuple[str, Graph | Grouped], ...]:
     """The counterexample, and what the function made of it."""
+    if isinstance(failure.graph, Graph) and failure.groups:
+        return ((f"{given}, in groups", Grouped(failure.graph, failure.groups)),)
     found = []
     if isinstance(failure.graph, Graph):
         found.append((given if isinstance(failure.got, Graph) else "the graph", failure.graph))

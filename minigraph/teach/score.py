@@ -5,34 +5,62 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..command.tables import table
+from ..fusion import fuse
 from ..ir import Graph
+from ..launch_model import Device, quantity, times
 from ..passes import PASSES
 from ..pipeline import run_pass
+from ..plan import Plan, make_plan
 from ..run_numpy import peak_bytes, stats
 from .examples import frozen_layer
 
 ORDER = ("fold", "simplify", "dce", "cse")  # as the chapters teach them
 
 
-def scoreboard(*names: str, passes: dict[str, Callable] | None = None, graph: Graph | None = None) -> None:
+def scoreboard(*names: str, passes: dict[str, Callable] | None = None, graph: Graph | None = None,
+               device: Device | str | None = None) -> None:
     """Print a line for the layer as traced, and one after each of the passes ``names``, each on the one before.
 
-    ``scoreboard("traced")`` is the first line alone. ``passes`` may be what ``use_mine()`` gives. Times are not here:
-    they differ from run to run.
+    ``scoreboard("traced")`` is the first line alone, and "fuse" is the plan of the fused graph; in the other lines each
+    node is a launch. ``passes`` may be what ``use_mine()`` gives. Measured times are not here: they differ from run to
+    run. For a ``device`` there are two columns of the launch model: what the launches cost, and how long it works.
     """
     graph = graph or frozen_layer()
-    rows = [row("traced", graph)]
+    rows = [row("traced", graph, device)]
     for name in names or ORDER:
         if name == "traced":
             continue
+        if name == "fuse":  # no pass: the graph stays, and its launches are others
+            rows.append(fused_row(graph, device))
+            continue
         graph = run_pass(name, (passes or PASSES)[name], graph).after
-        rows.append(row(f"+ {name}", graph))
+        rows.append(row(f"+ {name}", graph, device))
     print(table(rows), end="")
 
 
-def row(label: str, graph: Graph) -> dict[str, object]:
+def row(label: str, graph: Graph, device: Device | str | None = None) -> dict[str, object]:
     counts = stats(graph)
     stored = sum(len(node.value.data) for node in graph.nodes if node.op == "const")
-    return {"pass": label, "nodes": counts.nodes, "launches": counts.launches,
-            "bytes moved": counts.bytes_read + counts.bytes_written, "bytes stored": stored, "peak bytes": peak_bytes(graph)}
+    found = {"pass": label, "nodes": counts.nodes, "launches": counts.launches,
+             "bytes moved": counts.bytes_read + counts.bytes_written, "bytes stored": stored, "peak bytes": peak_bytes(graph)}
+    return found if device is None else found | predicted(make_plan(fuse(graph, enabled=False)), device)
+
+
+def fused_row(graph: Graph, device: Device | str | None = None) -> dict[str, object]:
+    """The line of the fused graph: its plan's launches, and the most bytes that live during one of them."""
+    plan = make_plan(graph)
+    regions = plan.regions.values()
+    given = sum(region.nbytes for region in regions if region.where in ("input", "const"))
+    made = [region for region in regions if region.where in ("arena", "output")]
+    live = [sum(region.nbytes for region in made if region.start <= place < region.end)
+            for place in range(len(plan.launches))]
+    found = row("+ fuse", graph) | {"launches": len(plan.launches), "bytes moved": plan.bytes_moved,
+                                    "peak bytes": given + max(live, default=0)}
+    return found if device is None else found | predicted(plan, device)
+
+
+def predicted(plan: Plan, device: Device | str) -> dict[str, str]:
+    each = times(plan, device)
+    return {"launching": quantity(sum(overhead for _, overhead, _ in each), "s"),
+            "working": quantity(sum(work for _, _, work in each), "s")}
 

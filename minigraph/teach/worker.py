@@ -14,7 +14,8 @@ from pathlib import Path
 
 from .wire import decode, encode
 
-QUIET = ("break_rule", "check", "hint", "solution", "predict", "refute", "refute_trace", "progress", "use_mine")  # a submission's own checks do nothing
+# a submission's own checks do nothing
+QUIET = ("break_rule", "check", "hint", "solution", "predict", "refute", "refute_benchmark", "refute_trace", "progress", "use_mine")
 
 
 def cells(path: Path) -> list[str]:

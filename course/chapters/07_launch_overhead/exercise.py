@@ -1,0 +1,109 @@
+# %% [markdown]
+# # Exercises 07: launch overhead
+#
+# *About 30 minutes, 45 with the stretch. The lesson is `notebooks/07_launch_overhead.ipynb`.*
+#
+# Run this cell first.
+# %%
+from minigraph.teach.prelude import *
+# %% [markdown]
+# ## 1. Counting launches
+#
+# From the graph alone, with each operation a launch of its own. About 7 lines.
+# %% exercise=count_launches
+# %%
+check(count_launches)
+# %% [markdown]
+# Stuck? `hint(count_launches)` gives a first hint, and calling it again a stronger one. After three tries,
+# `solution(count_launches)` opens.
+#
+# ## 2. The launch model
+#
+# How long do these launches take? About 4 lines. Times are in seconds, sizes in bytes.
+# %% exercise=predict_time
+# %%
+check(predict_time)
+# %% [markdown]
+# Now use it on the lesson's network. A plan knows what each of its launches moves and computes. The table has the three positions
+# of the switch on two GPUs, by your model. Which of the two numbers of a GPU matters here: its bandwidth, or its launches?
+# %%
+from minigraph import fuse, launch_model, make_plan
+from minigraph.teach.examples import mlp_graph
+
+network = mlp_graph(layers=32, width=1024, batch=1)
+switch = {"unfused": fuse(network, enabled=False),
+          "library": fuse(network, rows=0),
+          "fused": fuse(network)}
+for name, way in switch.items():
+    plan = make_plan(way)
+    work = [(one.bytes_read + one.bytes_written, one.flops) for one in plan.launches]
+    for device in (launch_model.PRESETS["t4"], launch_model.PRESETS["h100"]):
+        try:
+            time = predict_time(work, device.launch, device.bandwidth, device.peak)
+            print(f"{name:8} {len(work):4} launches, {device.name:16} {1e3 * time:.2f} ms")
+        except NotImplementedError:
+            print(f"{name:8} {len(work):4} launches: write predict_time first")
+# %% [markdown]
+# ## 3. The knee
+#
+# From which size on does the work take as long as the launch? About 3 lines.
+# %% exercise=break_even
+# %%
+check(break_even)
+# %% [markdown]
+# Is your own machine's knee where you say? The line is measured, the mark is your answer.
+# %% nbval-ignore-output
+from minigraph import draw_curves
+from minigraph.teach.launches import numpy_sizes
+
+sizes = [4**k for k in range(12)]
+seconds = [row["NumPy"] for row in numpy_sizes(sizes)]
+overhead, bandwidth = min(seconds[:4]), max(12 * n / t for n, t in zip(sizes, seconds))
+try:
+    marks = [(break_even(2, 4, 0, overhead, bandwidth, 1e11), "your break_even")]
+except NotImplementedError:
+    marks = []
+draw_curves({"np.add": list(zip(sizes, seconds))}, x_label="elements", y_label="time of one call",
+            y_unit="s", title="the knee of this machine", label="measured here", marks=marks)
+# %% [markdown]
+# ## 4. Refute a benchmark
+#
+# `without_wait` issues a graph's launches to an A100 (in the launch model, where `schedule` says who is busy when) and stops the
+# clock when the last one is in the queue.
+# %%
+import inspect
+
+from minigraph.teach.exercises.ch07 import without_wait
+
+print(inspect.getsource(without_wait))
+# %% [markdown]
+# A benchmark is there to say which of two programs is faster. Change the two graphs so that it calls one of them the faster one,
+# and in truth that one takes at least twice as long. At most 6 nodes each.
+# %% refute_benchmark=without_wait
+# %% [markdown]
+# ## Stretch: a host that runs ahead
+#
+# The launch model adds overhead and work. A real host issues the next launches while the device works on the first. When does each
+# launch run? About 9 lines.
+# %% exercise=device_events
+# %%
+check(device_events)
+# %% [markdown]
+# Your schedule as a picture: one large product, then ten small launches, in microseconds. While the product runs, the host gets far
+# ahead, and the small ones follow without a wait. Put the product last, and see what becomes of it.
+# %%
+from minigraph import draw_timeline
+from minigraph.launch_model import DEVICE, HOST, Event
+
+work = [60e-6] + [1e-6] * 10
+try:
+    events = [Event(start, end, "kernel", DEVICE) for start, end in device_events(work, 5e-6, 0.5e-6)]
+    events += [Event(5e-6 * i, 5e-6 * (i + 1), "launch", HOST) for i in range(len(work))]
+    picture = draw_timeline(events, "predicted by device_events", title="a host that runs ahead")
+except NotImplementedError:
+    picture = "write device_events first"
+picture
+# %% [markdown]
+# ## How far are you?
+# %%
+progress()

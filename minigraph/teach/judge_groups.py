@@ -1,0 +1,110 @@
+"""The judge of fusers, Graph -> groups of names: held to the rules of ``partitions``, on small graphs first.
+
+There is one coarsest partition that keeps the rules; a fuser is right when it keeps them and finds as few groups.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from ..ir import Graph, defs
+from .exact import article
+from .graphs import Space, chain, larger_graphs, small_graphs
+from .judge import SECONDS, Failure, Verdict, attempt, shrink
+from .limits import TookTooLong, time_limit
+from .partitions import (
+    Grouped, Groups, Members, copied, element_wise, elements, fault, group_text, in_order, is_computed, tidy, waiting,
+)  # fmt: skip
+
+DEEP = 10_000  # nodes in a chain, to see that the walk looks at each a few times at most
+PATIENCE = 40  # times as long as the reference that it may take there, but a second at least
+
+
+def judge_groups(function: Callable, space: Space, reference: Callable[[Graph], Groups], targets: Iterable[Graph] = (),
+                 members: Members = element_wise) -> Verdict:  # fmt: skip
+    """Judge ``function``: Graph -> groups of names, by the rules, and by the number of the reference's groups."""
+    tried, graphs, answers = 0, [], []
+    try:
+        with time_limit(SECONDS), np.errstate(all="ignore"):
+            first = sorted(targets, key=len)
+            graphs = first + list(small_graphs(space)) + list(larger_graphs(space))
+            for graph in graphs:
+                tried += 1
+                failure, groups = judge_one_graph(function, graph, members)
+                if failure:
+                    return Verdict(shrink(failure, lambda g: judge_one_graph(function, g, members)[0]), tried)
+                answers.append(groups)
+            for graph, groups in zip(first, answers):
+                again = in_order(attempt(function, (graph,), graph)[0], graph)
+                if again != groups:
+                    lines = (f"first {group_text(groups)}", f"then  {group_text(again or ())}")
+                    sentence = "Called twice on one graph, your function gave two answers."
+                    return Verdict(Failure("unstable", sentence, graph, groups, (), lines), tried)
+            for graph, groups in zip(graphs, answers):
+                if len(groups) > len(reference(graph)):
+                    return Verdict(too_many(graph, groups, tidy(reference)(graph)), tried)
+    except TookTooLong:
+        graph = graphs[tried - 1] if 0 < tried <= len(graphs) else None
+        return Verdict(Failure("too-long", "Your function does not come to an end on this graph, or is very slow: it"
+                               f" was stopped after {SECONDS:g} seconds of computing.", graph), tried)
+    long = chain(DEEP)
+    start = time.process_time()
+    reference(long)
+    try:
+        with time_limit(max(1, PATIENCE * (time.process_time() - start))):
+            failure, _ = judge_one_graph(function, long, members)
+    except TookTooLong:
+        failure = Failure("too-long", f"On a chain of {DEEP:,} operations your function does not come to an end in reasonable"
+                          " time. Look at each node once: make users(graph) and defs(graph) before the loop.")
+    if failure:
+        about = f" This was a chain of {DEEP:,} operations." if failure.kind != "too-long" else ""
+        return Verdict(replace(failure, graph=None, got=None, groups=(), sentence=failure.sentence + about), tried)
+    return Verdict(None, tried)
+
+
+def judge_one_graph(function: Callable, graph: Graph, members: Members) -> tuple[Failure | None, Groups]:
+    """Judge the groups of one graph by the rules."""
+    answer, failure = attempt(function, (graph,), graph)
+    if failure:
+        return failure, []
+    groups = in_order(answer, graph)
+    if groups is None:
+        what = "None (is a return missing?)" if answer is None else article(answer)
+        return Failure("not-groups", f"Your function returned {what}, and a list of tuples of names is wanted, such as"
+                       " [('a', 'y')].", graph, answer), []
+    if broken := fault(graph, groups, members):
+        return Failure(broken[0], broken[1], graph, answer, (), (group_text(groups),), groups=tuple(groups)), groups
+    return None, groups
+
+
+def too_many(graph: Graph, groups: Groups, best: Groups) -> Failure:
+    lines = (f"your {group_text(groups)}", f"enough: {group_text(best).removeprefix('groups: ')}")
+    sentence = "There are more groups here than needed."
+    return Failure("did-nothing", sentence, graph, groups, (), lines, groups=tuple(groups))
+
+
+# ---- refuting a fuser -----------------------------------------------------------------------------------------------
+
+
+def judge_cycle(fuser: Callable, graph: Graph) -> tuple[Failure | None, Grouped]:
+    """Do the groups of a wrong fuser wait for each other on this graph?"""
+    groups = in_order(fuser(graph), graph)
+    loop = waiting(graph, groups)
+    sentence = f"Your function made groups that wait for each other: {loop}."
+    return Failure("cycle", sentence, graph, groups=tuple(groups)) if loop else None, Grouped(graph, tuple(groups))
+
+
+def judge_work(fuser: Callable, graph: Graph) -> tuple[Failure | None, Grouped]:
+    """Does a wrong fuser, whose groups may share nodes, compute more elements than the graph has?"""
+    groups, nodes = in_order(fuser(graph), graph), defs(graph)
+    shown = Grouped(*copied(graph, groups))
+    together = elements(nodes, groups)
+    apart = elements(nodes, [(node.name,) for node in graph.nodes if is_computed(node)])
+    if together <= apart:
+        return None, shown
+    sentence = f"Your function made launches that compute {together:,} elements, where {apart:,} are enough."
+    return Failure("work", sentence, shown.graph, groups=shown.groups), shown

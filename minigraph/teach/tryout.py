@@ -1,0 +1,77 @@
+"""What a learner's fuser, and a learner's lines of C, do when they run."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+
+import numpy as np
+
+from ..backends import bind
+from ..command.tables import table
+from ..compiler import CompilerError, build
+from ..fusion import Cluster, Partition, fuse, squeeze
+from ..ir import Graph, defs
+from ..plan import make_plan
+from ..run_numpy import run
+from ..types import same_bits
+from .graphs import special_inputs
+from .judge import NOT_ATTEMPTED, attempt
+from .partitions import Groups, element_wise, fault, in_order, tidy
+
+
+def partition_of(graph: Graph, groups: Groups) -> Partition:
+    """Groups that keep the rules, as a partition that ``make_plan`` takes; a node alone is as the package has it."""
+    nodes = defs(graph)
+    alone = {cluster.nodes: cluster for cluster in fuse(graph, enabled=False).clusters}
+    clusters = []
+    for group in in_order(groups, graph):
+        space = squeeze(nodes[group[-1]].type.shape)
+        every = tuple(range(len(space)))
+        loop = Cluster("map", group, space, (), tuple((name, every) for name in group))
+        clusters.append(alone[group] if len(group) == 1 else loop)
+    return Partition(graph, tuple(clusters), {})
+
+
+def try_fuser(function: Callable, graph: Graph) -> None:
+    """Print what a fuser's groups cost as launches, beside no fusion and the package's, and if the bits are right."""
+    groups, failure = attempt(tidy(function), (graph,), graph)
+    if failure is NOT_ATTEMPTED:
+        return print(f"{getattr(function, '__name__', 'it')}: not attempted yet.")
+    if failure or in_order(groups, graph) is None or fault(graph, groups, element_wise):
+        return print(f"The groups of {graph.name} are not right yet: check says why.")
+    rows, inputs = [], special_inputs(graph, 1)[0]
+    ways = {"no fusion": fuse(graph, enabled=False), "yours": partition_of(graph, groups), "the package's": fuse(graph)}
+    for who, partition in ways.items():
+        plan = make_plan(partition)
+        got, want = bind(plan, "numpy")(inputs), run(graph, inputs)
+        rows.append({"fusion": who, "launches": len(plan.launches), "bytes moved": plan.bytes_moved,
+                     "same bits": "yes" if all(same_bits(got[name], want[name]) for name in want) else "no"})
+    print(table(rows), end="")
+
+
+def try_lines(function: Callable, graph: Graph) -> None:
+    """Print the loop around the lines that ``function(graph, group)`` gives for all of a graph of float32 values, and,
+    with a C compiler, whether it computes the bits that a run gives."""
+    group = tuple(node.name for node in graph.nodes if node.op != "input")
+    lines, failure = attempt(function, (graph, group), graph)
+    if failure is NOT_ATTEMPTED:
+        return print(f"{getattr(function, '__name__', 'it')}: not attempted yet.")
+    if failure or not isinstance(lines, (list, tuple)) or not all(isinstance(line, str) for line in lines):
+        return print("These are no lines of C yet: check says why.")
+    names = [node.name for node in graph.inputs]
+    params = ", ".join([*(f"const float *{name}" for name in names), f"float *{group[-1]}", "long n"])
+    body = ["  for (long i = 0; i < n; i++) {", *(f"    {line}" for line in lines), "  }"]
+    text = "\n".join([f"void {graph.name}({params}) {{", *body, "}"])
+    print(text)
+    inputs = special_inputs(graph, 1)[0]
+    result = np.empty_like(inputs[names[0]])
+    arrays = [*(inputs[name] for name in names), result]
+    try:
+        kernel = getattr(build(text + "\n"), graph.name)
+    except CompilerError as error:
+        return print(f"\nNot compiled: {error}")
+    kernel(*(ctypes.c_void_p(array.ctypes.data) for array in arrays), ctypes.c_long(result.size))
+    (want,) = run(graph, inputs).values()
+    outcome = "every bit as NumPy has it." if same_bits(result, want) else "another result."
+    print(f"\nCompiled, and run on {result.size} elements: {outcome}")
