@@ -13,6 +13,7 @@ import minigraph as mg
 from minigraph.ops import OPS
 from minigraph.passes import PASSES, Result, cse, dce
 from minigraph.passes.cse import value_number
+from minigraph.pipeline import DEFAULT
 from minigraph.teach import predict, use_mine
 from minigraph.teach.examples import frozen_layer
 from minigraph.teach.numbering import number_steps, value_table
@@ -188,7 +189,7 @@ from itertools import permutations
 
 from minigraph.teach.charts import bars
 
-sizes = {" ".join(order): len(one_round(layer, order)) for order in permutations(PASSES)}
+sizes = {" ".join(order): len(one_round(layer, order)) for order in permutations(DEFAULT)}
 groups = {size: [order for order in sizes if sizes[order] == size] for size in sorted(sizes.values())}
 bars(f"the layer after one round: {len(sizes)} orders, {len(groups)} results",
      {f"{len(group)} orders, such as {group[0]}": size for size, group in groups.items()}, "nodes")
@@ -219,10 +220,10 @@ for order in (("fold", "simplify", "dce", "cse"), ("fold", "cse", "simplify", "d
 predict("How many different graphs do the 24 orders end with, "
         "when each is repeated until nothing changes?", None)
 # %%
-ends = {order: mg.optimize(layer, passes=order) for order in permutations(PASSES)}
+ends = {order: mg.optimize(layer, passes=order) for order in permutations(DEFAULT)}
 print("different graphs:", len({str(end.graph) for end in ends.values()}),
       "  nodes:", {len(end.graph) for end in ends.values()})
-print("rounds needed:", sorted({len(end.history) // len(PASSES) for end in ends.values()}))
+print("rounds needed:", sorted({len(end.history) // len(DEFAULT) for end in ends.values()}))
 # %% [markdown]
 # Every order ends at the same graph here; a bad one needs a round more. So order is not irrelevant: it costs compile time,
 # and with a limit on rounds it can cost the result. That all orders agree is luck, or good rules. It is no law.

@@ -1,0 +1,188 @@
+"""The judge of fusers, what it shows, and the recorded counts of loads and stores."""
+
+import random
+
+import pytest
+
+from minigraph import nvrtc
+from minigraph.backends import bind
+from minigraph.fusion import Cluster, problems
+from minigraph.fusion import fuse as package_fuse
+from minigraph.ir import defs
+from minigraph.plan import make_plan
+from minigraph.run_numpy import run
+from minigraph.teach import sources
+from minigraph.teach.exercises.ch08 import (
+    PRODUCT_TARGETS, PRODUCTS, SPACE, TARGETS, alone, bytes_moved, emit, emit_turned, fuse, fuse_epilogues, fuse_freely,
+)  # fmt: skip
+from minigraph.teach.graphs import larger_graphs, special_inputs
+from minigraph.teach.judge_groups import judge_groups
+from minigraph.teach.partitions import Grouped, copied, element_wise, elements, fault, in_order, waiting, with_product
+from minigraph.teach.tryout import partition_of, try_fuser, try_lines
+from minigraph.text import parse
+from minigraph.types import same_bits
+from minigraph.verify import verify
+
+RESIDUAL = next(graph for graph in TARGETS if graph.name == "residual")
+GELU = parse(sources.recorded()[0]["graph"])
+
+
+def partitions(things):
+    """Every partition of a list into groups."""
+    if not things:
+        yield []
+        return
+    first, *others = things
+    for rest in partitions(others):
+        yield [[first], *rest]
+        for place, group in enumerate(rest):
+            yield [*rest[:place], [first, *group], *rest[place + 1:]]
+
+
+@pytest.mark.parametrize("fuser, graphs, members", [
+    (fuse, TARGETS, element_wise), (fuse_epilogues, PRODUCT_TARGETS, with_product),
+])  # fmt: skip
+def test_no_partition_that_keeps_the_rules_has_fewer_groups(fuser, graphs, members):
+    for graph in graphs:
+        names = [name for (name,) in alone(graph)]
+        allowed = [found for one in partitions(names) if fault(graph, found := in_order(one, graph), members) is None]
+        assert min(map(len, allowed)) == len(fuser(graph)), graph.name
+        assert in_order(fuser(graph), graph) in allowed
+
+
+@pytest.mark.parametrize("fuser, space", [(fuse, SPACE), (fuse_epilogues, PRODUCTS)])
+def test_the_independent_checker_finds_no_fault_in_what_the_rules_allow(fuser, space):
+    for graph in list(larger_graphs(space, seed=1))[:60]:
+        assert problems(graph, ordered(graph, fuser(graph))) == []
+
+
+def ordered(graph, groups):
+    return [Cluster("", group) for group in in_order(groups, graph)]
+
+
+def test_a_cycle_is_what_the_independent_checker_calls_one():
+    draw, found = random.Random(0), set()
+    for graph in list(larger_graphs(SPACE, seed=2))[:80]:
+        names = [name for (name,) in alone(graph)]
+        groups = {}
+        for name in names:
+            groups.setdefault(draw.randrange(3), []).append(name)
+        groups = in_order(list(groups.values()), graph)
+        says = any("wait for each other" in line for line in problems(graph, ordered(graph, groups)))
+        assert bool(waiting(graph, groups)) == says
+        found.add(says)
+    assert found == {True, False}
+
+
+@pytest.mark.parametrize("groups, kind", [
+    ([("a", "y"), ("p",)], "cycle"), ([("a",), ("p", "y")], "illegal"), ([("a", "p"), ("y",)], "illegal"),
+    ([("a",), ("p",)], "missing"), ([("a",), ("p",), ("y",), ("x",)], "invalid"),
+    ([("a",), ("p",), ("y",), ("q",)], "invalid"),
+    ([("a", "y"), ("p",), ("a",)], "twice"), ([("a",), ("p",), ("y", "y")], "twice"), ([("a",), ("p",), ("y",)], None),
+])  # fmt: skip
+def test_each_rule_is_named(groups, kind):
+    found = fault(RESIDUAL, in_order(groups, RESIDUAL), element_wise)
+    assert (found and found[0]) == kind
+    assert found is None or found[1].endswith(".")
+
+
+def test_what_is_no_list_of_groups_is_seen():
+    for answer in (None, 3, "a", {"y": ("a", "y")}, ["a", "y"], [("a", 1)], [()], [[("a",)]]):
+        assert in_order(answer, RESIDUAL) is None
+    assert in_order({frozenset(["y", "a"]), ("p",)}, RESIDUAL) == [("p",), ("a", "y")]
+
+
+def test_a_fuser_must_give_the_same_answer_again():
+    seen = []
+
+    def forgetful(graph):
+        seen.append(graph)
+        return fuse(graph) if seen.count(graph) == 1 else alone(graph)
+
+    failure = judge_groups(forgetful, SPACE, fuse, TARGETS).failure
+    assert failure.kind == "unstable" and len(failure.details) == 2
+
+
+def test_bytes_are_counted_as_plans_count_them():
+    for graph in (*TARGETS, GELU):
+        if graph.name in ("given", "dead", "watched", "turned"):  # no launch, an unread store, an effect, a view
+            continue
+        for groups in (alone(graph), fuse(graph)):
+            assert bytes_moved(graph, groups) == make_plan(partition_of(graph, groups)).bytes_moved, graph.name
+
+
+def test_groups_run_as_launches():
+    for graph in TARGETS:
+        if graph.name == "watched":  # prints
+            continue
+        inputs = special_inputs(graph, 1)[0]
+        got, want = bind(make_plan(partition_of(graph, fuse(graph))), "numpy")(inputs), run(graph, inputs)
+        assert all(same_bits(got[name], want[name]) for name in want), graph.name
+
+
+def test_copies_compute_the_same():
+    graph = next(graph for graph in TARGETS if graph.name == "shared")
+    groups = in_order(fuse_freely(graph), graph)
+    more, split = copied(graph, groups)
+    verify(more)
+    inputs = special_inputs(graph, 1)[0]
+    assert all(same_bits(one, other) for one, other in zip(run(graph, inputs).values(), run(more, inputs).values()))
+    assert elements(defs(graph), groups) == 16 > elements(defs(graph), alone(graph))
+    assert waiting(more, split) == "" and repr(Grouped(more, split)).endswith("groups: (a, y) (a.copy, z)")
+
+
+def test_a_learners_functions_are_tried(capsys):
+    try_fuser(fuse, GELU)
+    table = capsys.readouterr().out.splitlines()
+    assert [line.split()[-1] for line in table[1:]] == ["yes"] * 3
+    launches = [line.split()[-3] for line in table[1:]]
+    assert launches[0] == "9" and launches[1] == launches[2] == "1"
+
+    def stub(*_):
+        raise NotImplementedError
+
+    rotate = parse("graph rotate(a: f32[8], b: f32[8]) -> (out) {\n p = mul(a, b)\n out = sub(p, b)\n return out\n}")
+    for call in (lambda: try_fuser(stub, GELU), lambda: try_lines(stub, rotate)):
+        call()
+        assert "not attempted" in capsys.readouterr().out
+    try_fuser(lambda graph: [("tanh",)], GELU)
+    try_lines(lambda graph, group: None, rotate)
+    assert capsys.readouterr().out.count("check says why") == 2
+
+
+def test_emitted_lines_compile_and_run(capsys):
+    from minigraph.compiler import find_compiler
+
+    rotate = parse("graph rotate(a: f32[8], b: f32[8]) -> (out) {\n p = mul(a, b)\n out = sub(p, b)\n return out\n}")
+    try_lines(emit, rotate)
+    said = capsys.readouterr().out
+    assert "out[i] = p - b[i];" in said
+    if not find_compiler():
+        assert "Not compiled" in said
+        pytest.skip("no C compiler")
+    assert "every bit" in said
+    try_lines(emit_turned, rotate)
+    assert "another result" in capsys.readouterr().out
+    try_lines(lambda graph, group: ["nonsense"], rotate)
+    assert "Not compiled" in capsys.readouterr().out
+
+
+def test_recorded_loads_and_stores_are_what_the_compiler_says(monkeypatch):
+    entries = sources.recorded()
+    assert entries
+    if not nvrtc.find():
+        pytest.skip(nvrtc.why_not())
+    for entry in entries:
+        live = [list(one) for one in sources.count(parse(entry["graph"]), entry["fused"])]
+        assert live == entry["launches"], "record them again: python -m minigraph.teach.sources"
+    shown = sources.loads_and_stores(GELU)
+    monkeypatch.setattr(nvrtc, "find", lambda: None)
+    assert sources.loads_and_stores(GELU) == shown
+    with pytest.raises(sources.MinigraphError, match="not among the recorded"):
+        sources.loads_and_stores(RESIDUAL)
+
+
+def test_kernels_are_shown_side_by_side():
+    shown = sources.show_kernels(package_fuse(GELU))
+    assert repr(shown).count("tanh_1 = ") == 2 and "__global__" in repr(shown)
+    assert shown._repr_mimebundle_()["text/html"].count("<pre") == 2
