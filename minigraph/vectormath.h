@@ -281,3 +281,80 @@ static inline float pow_f32(float x, float y) {
   result = ((a == 1) & (fabsf(y) > 0x1.fffffep127f)) ? 1.0f : result;  // pow(-1, inf)
   return ((x == 1) | (y == 0)) ? 1.0f : result;
 }
+
+// The 32 partial sums of a reduction added up: the upper half of the lanes to the lower half, again and again.
+static inline float join_add_f32(const float *lanes) {
+#if defined(__clang__) || __GNUC__ >= 12
+  typedef float vector __attribute__((vector_size(64), aligned(4), may_alias));
+  vector a = *(const vector *)lanes + *(const vector *)(lanes + 16);
+  a += __builtin_shufflevector(a, a, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15);
+  a += __builtin_shufflevector(a, a, 4, 5, 6, 7, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  a += __builtin_shufflevector(a, a, 2, 3, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  a += __builtin_shufflevector(a, a, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  return a[0];
+#else
+  float total = lanes[0];
+  for (int lane = 1; lane < 32; lane++) total += lanes[lane];
+  return total;
+#endif
+}
+
+// The largest of the 32 lanes of a reduction; NaN if one of them is NaN.
+static inline float join_maximum_f32(const float *lanes) {
+#if defined(__clang__) || __GNUC__ >= 12
+  typedef float vector __attribute__((vector_size(64), aligned(4), may_alias));
+  typedef int32_t mask __attribute__((vector_size(64)));
+  vector a = *(const vector *)lanes, b;
+  mask first;
+  b = *(const vector *)(lanes + 16);
+  first = (a > b) | (a != a);
+  a = (vector)((first & (mask)a) | (~first & (mask)b));
+  b = __builtin_shufflevector(a, a, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15);
+  first = (a > b) | (a != a);
+  a = (vector)((first & (mask)a) | (~first & (mask)b));
+  b = __builtin_shufflevector(a, a, 4, 5, 6, 7, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  first = (a > b) | (a != a);
+  a = (vector)((first & (mask)a) | (~first & (mask)b));
+  b = __builtin_shufflevector(a, a, 2, 3, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  first = (a > b) | (a != a);
+  a = (vector)((first & (mask)a) | (~first & (mask)b));
+  b = __builtin_shufflevector(a, a, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  first = (a > b) | (a != a);
+  a = (vector)((first & (mask)a) | (~first & (mask)b));
+  return a[0];
+#else
+  float found = lanes[0];
+  for (int lane = 1; lane < 32; lane++) found = found > lanes[lane] || found != found ? found : lanes[lane];
+  return found;
+#endif
+}
+
+// The smallest of the 32 lanes of a reduction; NaN if one of them is NaN.
+static inline float join_minimum_f32(const float *lanes) {
+#if defined(__clang__) || __GNUC__ >= 12
+  typedef float vector __attribute__((vector_size(64), aligned(4), may_alias));
+  typedef int32_t mask __attribute__((vector_size(64)));
+  vector a = *(const vector *)lanes, b;
+  mask first;
+  b = *(const vector *)(lanes + 16);
+  first = (a < b) | (a != a);
+  a = (vector)((first & (mask)a) | (~first & (mask)b));
+  b = __builtin_shufflevector(a, a, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15);
+  first = (a < b) | (a != a);
+  a = (vector)((first & (mask)a) | (~first & (mask)b));
+  b = __builtin_shufflevector(a, a, 4, 5, 6, 7, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  first = (a < b) | (a != a);
+  a = (vector)((first & (mask)a) | (~first & (mask)b));
+  b = __builtin_shufflevector(a, a, 2, 3, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  first = (a < b) | (a != a);
+  a = (vector)((first & (mask)a) | (~first & (mask)b));
+  b = __builtin_shufflevector(a, a, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  first = (a < b) | (a != a);
+  a = (vector)((first & (mask)a) | (~first & (mask)b));
+  return a[0];
+#else
+  float found = lanes[0];
+  for (int lane = 1; lane < 32; lane++) found = found < lanes[lane] || found != found ? found : lanes[lane];
+  return found;
+#endif
+}

@@ -69,14 +69,18 @@ class Writer:
     helpers: set[str] = field(default_factory=set)
     params: dict[Operand, str] = field(default_factory=dict)
     names: set[str] = field(default_factory=lambda: set(TAKEN))
+    number: int = 0
 
     def name(self, base: str) -> str:
-        clean = "v" if self.plain else re.sub(r"\W", "_", base, flags=re.ASCII)
+        if self.plain:
+            self.number += 1
+            return f"v{self.number}"
+        clean = re.sub(r"\W", "_", base, flags=re.ASCII)
         clean = f"v_{clean.lstrip('_')}" if RESERVED.fullmatch(clean) else clean
         fresh, count = clean, 0
         while fresh in self.names or fresh.endswith("f") and fresh[:-1] in TAKEN:
             count += 1
-            fresh = f"{clean}{'' if self.plain else '_'}{count}"
+            fresh = f"{clean}_{count}"
         self.names.add(fresh)
         return fresh
 

@@ -27,7 +27,7 @@ class PackedSkeleton(Skeleton):
     def find(writer: Writer, name: str, space: tuple[int, ...]) -> Product:
         """The activations run along the outer loops; the weights' rows are the last one."""
         plan, node = writer.plan, writer.plan.nodes[name]
-        x, weights = node.inputs
+        x, weights = node.inputs[:2]
         access = plan.access[x]
         steps = [stride for dim, stride in zip(access.shape[:-1], access.strides) if dim != 1]
         few = Operand(x, (*steps, 0))

@@ -75,10 +75,12 @@ def find_product(writer: Writer, name: str, space: tuple[int, ...], swap: bool =
 
 def product_kernel(plan: Plan, launch: Launch, dialect: Dialect, threads: int = 1, plain: bool = False) -> Kernel:
     """The kernel of an epilogue cluster."""
-    from .packed import PackedSkeleton  # it is a Skeleton itself
+    from .packed import PackedSkeleton  # they are Skeletons themselves
+    from .sparse import BlockSkeleton, SparseSkeleton
 
-    packed = any(plan.nodes[name].op == "packed_matmul" for name in launch.nodes)
-    return (PackedSkeleton if packed else Skeleton)(Writer(plan, launch, dialect, plain), threads).kernel()
+    kinds = {"packed_matmul": PackedSkeleton, "sparse_matmul": SparseSkeleton, "block_matmul": BlockSkeleton, "matmul": Skeleton}
+    hero = next(plan.nodes[name].op for name in launch.nodes if plan.nodes[name].op in PRODUCTS)
+    return kinds[hero](Writer(plan, launch, dialect, plain), threads).kernel()
 
 
 class Skeleton:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..dialect import C, CUDA, Dialect
 from ..plan import Launch, Plan
-from . import packed
+from . import packed, sparse
 from .attention import attention_kernel
 from .kernel import Kernel
 from .loops import map_kernel
@@ -95,7 +95,8 @@ def c_program(plan: Plan, threads: int = 1) -> Program:
 def kernels_source(kernels: list[Kernel], dialect: Dialect) -> str:
     """The kernels after the helpers that they need."""
     helpers = {helper for kernel in kernels for helper in kernel.helpers}
-    before = [dialect.prologue(helpers - {"packed"})] + [packed.source(dialect.name)] * ("packed" in helpers)
+    files = {"packed": packed, "sparse": sparse}
+    before = [dialect.prologue(helpers - set(files)), *(file.source(dialect.name) for name, file in files.items() if name in helpers)]
     return "\n".join([*before, *(kernel.source for kernel in kernels)])
 
 

@@ -225,6 +225,11 @@ class CRows:
             inner = [f"for (long {name} = 0; {name} < {self.lengths[depth]}; {name}++) {{", *indent(inner), "}"]
         tail = []
         for name, text in names.items():
+            join = f"join_{JOIN[self.writer.plan.nodes[name].op]}_{self.writer.dtype(name)}"
+            if width == 32 and join in self.writer.dialect.helpers:
+                self.writer.helpers.add(join)
+                tail.append(f"const {self.writer.type(name)} {text} = {join}({parts[name]});")
+                continue
             tail += [f"{self.writer.type(name)} {text} = {parts[name]}[0];",
                      f"for (int {lane} = 1; {lane} < {width}; {lane}++) {text} = {self.join(name, text, f'{parts[name]}[{lane}]')};"]
         return head + inner + tail

@@ -1,0 +1,108 @@
+"""The product skeletons for sparse weights: zeros that are not stored are not read, and not multiplied.
+
+As for packed weights, 16 rows are interleaved, and a sum for each row grows in its own lane; see ``sparse.h``.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from pathlib import Path
+
+from ..sparse import TILE, WORD
+from .kernel import Kernel, Operand, element, indent
+from .loops import PARALLEL
+from .packed import THREADS, PackedSkeleton
+from .products import WORTH_THREADS
+
+HELPERS = {"c": Path(__file__).with_name("sparse.h"), "cuda": Path(__file__).with_name("sparse.cuh")}
+
+
+def source(dialect: str) -> str:
+    """The text of the helpers that these kernels call."""
+    return HELPERS[dialect].read_text(encoding="utf-8")
+
+
+class SparseSkeleton(PackedSkeleton):
+    """2:4. A subclass says what else it reads, and the lines for one tile (C) or one row (CUDA)."""
+
+    fails = False
+
+    def __init__(self, writer, threads: int):
+        super().__init__(writer, threads)
+        plan, space = writer.plan, (0,) * len(writer.launch.cluster.space)
+        self.inputs = plan.nodes[self.hero].inputs
+        self.shapes = [plan.type(name).shape for name in self.inputs]
+        self.others = [writer.pointer(Operand(name, space)) for name in self.inputs[2:]]
+
+    @property
+    def words(self) -> int:
+        return self.product.depth // WORD
+
+    def check(self) -> list[str]:
+        return []
+
+    def tile(self, x: str, sums: str) -> str:
+        return f"two_of_four({self.many} + tile*{self.words * WORD // 2 * TILE}, {self.others[0]} + tile*{self.words * TILE}, {x}, {self.words}, {sums});"
+
+    def row(self, x: str) -> tuple[list[str], str]:
+        tile, lane = f"(long long)({self.column} / {TILE})", f"{self.column} % {TILE}"
+        return [], (f"two_of_four({self.many} + {tile}*{self.words * WORD // 2 * TILE} + {lane}, "
+                    f"{self.others[0]} + {tile}*{self.words * TILE} + {lane}, &{x}, {self.product.few_step}, {self.words})")
+
+    def kernel(self) -> Kernel:
+        label = f"matmul_{self.writer.launch.name}"
+        self.writer.helpers.add("sparse")
+        x = element(self.few, self.terms(0))
+        if self.writer.dialect.name == "cuda":
+            return self.cuda_kernel(label, x)
+        sums, text, start = self.writer.name("sums"), [], f"&{x}"
+        if self.product.few_step != 1:
+            start = self.writer.name("inputs")
+            text = [f"float {start}[{self.product.depth}];",
+                    f"for (long k = 0; k < {self.product.depth}; k++) {start}[k] = {element(self.few, [*self.terms(0), ('k', self.product.few_step)])};"]
+        lines = [f"const float {self.sum} = {sums}[lane];", *self.epilogue(self.sum)]
+        tile = [f"float {sums}[{TILE}];", self.tile(start, sums), f"for (int lane = 0; lane < {TILE}; lane++) {{",
+                f"  const long {self.column} = tile*{TILE} + lane;", *indent(lines), "}"]
+        head = [PARALLEL] * (self.threads > 1 and prod(self.shapes[1]) >= WORTH_THREADS)
+        text += [*head, f"for (long tile = 0; tile < {self.width // TILE}; tile++) {{", *indent(tile), "}"]
+        for name, (length, _) in reversed(list(zip(self.rows, self.outer))):
+            text = [f"for (long {name} = 0; {name} < {length}; {name}++) {{", *indent(text), "}"]
+        return self.writer.finish(label, [*self.check(), *text], self.output, fails=self.fails)
+
+    def cuda_kernel(self, label: str, x: str) -> Kernel:
+        """A thread a row: neighbours read neighbouring numbers."""
+        tiles, lengths = -(-self.width // THREADS), [length for length, _ in self.outer]
+        before, total = self.row(x)
+        lines = [*self.cuda_rows(lengths, tiles),
+                 f"const int {self.column} = blockIdx.x % {tiles} * {THREADS} + threadIdx.x;", f"if ({self.column} >= {self.width}) return;",
+                 *before, f"const float {self.sum} = {total};", *self.epilogue(self.sum)]
+        return self.writer.finish(label, lines, self.output, grid=prod(lengths) * tiles, block=(THREADS, 1), fails=self.fails)
+
+
+class BlockSkeleton(SparseSkeleton):
+    """Block-sparse rows. Their indices are data, so they are checked before they are followed."""
+
+    fails = True
+
+    @property
+    def facts(self) -> tuple[int, int, int]:
+        """How many blocks, columns of one, and blocks across."""
+        count, columns, _ = self.shapes[1]
+        return count, columns, self.product.depth // columns
+
+    def check(self) -> list[str]:
+        count, _, across = self.facts
+        indices, starts = self.others
+        return [f"if (bad_blocks({indices}, {starts}, {self.width // TILE}, {count}, {across})) return 1;"]
+
+    def tile(self, x: str, sums: str) -> str:
+        indices, starts = self.others
+        return f"some_blocks({self.many}, {indices}, {starts}[tile], {starts}[tile + 1], {x}, {self.facts[1]}, {sums});"
+
+    def row(self, x: str) -> tuple[list[str], str]:
+        count, columns, across = self.facts
+        indices, starts = self.others
+        tile, lane = f"{self.column} / {TILE}", f"{self.column} % {TILE}"
+        before = [f"const int first = {starts}[{tile}], end = {starts}[{tile} + 1];",
+                  f"if (bad_blocks({indices}, first, end, {count}, {across})) {{ *status = 1; return; }}"]
+        return before, f"some_blocks({self.many}, {indices}, first, end, {lane}, &{x}, {self.product.few_step}, {columns})"
