@@ -98,8 +98,8 @@ TASKS = (
 )  # fmt: skip
 
 
-def contenders(task: Task, threads: int, with_peers: bool = True) -> dict[str, Callable[[], object]]:
-    """Functions without arguments that do the task, by name."""
+def contenders(task: Task, threads: int, chosen: Iterable[str] = ()) -> dict[str, Callable[[], object]]:
+    """Functions without arguments that do the task, by name; ``chosen`` are peers to take along."""
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal(shape).astype(np.float32) for shape in task.shapes]
     found: dict[str, Callable] = {"numpy": lambda: task.function(*arrays)}
@@ -114,10 +114,9 @@ def contenders(task: Task, threads: int, with_peers: bool = True) -> dict[str, C
     if "chain" in task.name:
         target = np.zeros_like(arrays[0])
         found["copy"] = lambda: np.copyto(target, arrays[0])  # read once, write once: nothing can be faster
-    if with_peers:
-        for name, (run, result) in peers.contenders(task.name, task.function, arrays, threads).items():
-            check(task, name, result(), want)
-            found[name] = run
+    for name, (run, result) in peers.contenders(chosen, task.name, task.function, arrays, threads).items():
+        check(task, name, result(), want)
+        found[name] = run
     return found
 
 
@@ -128,35 +127,43 @@ def check(task: Task, name: str, result: np.ndarray, want: np.ndarray, run: Call
         raise MinigraphError(f"{name} gives other values than NumPy for {task.name}")
 
 
-def rows(threads: int, tasks: Iterable[Task] = TASKS, seconds: float = 2.0, with_peers: bool = True) -> list[dict[str, object]]:
+def rows(threads: int, words: str, seconds: float, chosen: Iterable[str]) -> list[dict[str, object]]:
     """One row a task and contender: microseconds (median), and how many times faster than plain NumPy in the same run."""
     table = []
-    for task in tasks:
-        times = compare(contenders(task, threads, with_peers), seconds=seconds)
+    for task in TASKS:
+        if not all(word in task.name for word in words.split()):
+            continue
+        found = contenders(task, threads, chosen)
+        if chosen and not set(chosen) & set(found):
+            continue  # they cannot do this task
+        times = compare(found, seconds=seconds)
         for name, timing in times.items():
-            table.append({"task": task.name, "threads": threads, "contender": name, "us": float(f"{timing.median * 1e6:.4g}"),
-                          "x numpy": round(timing.times_faster(times["numpy"]), 2)})
+            table.append({"task": task.name, "threads": threads, "with": " ".join(chosen), "contender": name,
+                          "us": float(f"{timing.median * 1e6:.4g}"), "x numpy": round(timing.times_faster(times["numpy"]), 2)})
     return table
 
 
-def bench_cpu(threads: Iterable[int] = (1, 2), words: str = "", seconds: float = 2.0, with_peers: bool = True) -> list[dict[str, object]]:
-    """The table, each number of threads in a process of its own with warm memory. ``words``: only tasks whose names have them."""
+def bench_cpu(threads: Iterable[int] = (1, 2), words: str = "", seconds: float = 1.0) -> list[dict[str, object]]:
+    """The table. ``words``: only tasks whose names have them.
+
+    Each number of threads has a process of its own with warm memory, and so has each peer, because not all of them
+    bear each other's thread pools: NumPy and ours run again beside each one, in turns.
+    """
     table = []
     for count in threads:
-        environment = {name: value for name, value in os.environ.items() if name not in COLD}
-        environment |= WARM | {name: str(count) for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")}
-        options = json.dumps({"threads": count, "words": words, "seconds": seconds, "with_peers": with_peers})
-        done = subprocess.run([sys.executable, "-m", "minigraph.bench_cpu", options], env=environment, stdout=subprocess.PIPE, text=True)
-        if done.returncode:
-            raise MinigraphError(f"the benchmark ended early, with status {done.returncode}")
-        table += json.loads(done.stdout.splitlines()[-1])
-    return table
+        for chosen in [[], *([name] for name in peers.installed())]:
+            table += one_process({"threads": count, "words": words, "seconds": seconds, "chosen": chosen})
+    return sorted(table, key=lambda row: row["threads"] * 100 + [task.name for task in TASKS].index(row["task"]))
 
 
-def main(options: dict) -> None:
-    words = options.pop("words").split()
-    print(json.dumps(rows(tasks=[task for task in TASKS if all(word in task.name for word in words)], **options)))
+def one_process(options: dict) -> list[dict[str, object]]:
+    environment = {name: value for name, value in os.environ.items() if name not in COLD}
+    environment |= WARM | {name: str(options["threads"]) for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")}
+    done = subprocess.run([sys.executable, "-W", "ignore", "-m", "minigraph.bench_cpu", json.dumps(options)], env=environment, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise MinigraphError(f"the benchmark ended early, with status {done.returncode}")
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 if __name__ == "__main__":
-    main(json.loads(sys.argv[1]))
+    print(json.dumps(rows(**json.loads(sys.argv[1]))))

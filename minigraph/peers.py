@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,18 +12,21 @@ import numpy as np
 Contender = tuple[Callable[[], object], Callable[[], np.ndarray]]  # what is timed, and its result as an array
 
 
-def contenders(name: str, function: Callable, arrays: list[np.ndarray], threads: int) -> dict[str, Contender]:
-    """The peers that are installed and can do the task. A peer that fails to build it is left out."""
-    found = {}
-    for peer, (module, make) in PEERS.items():
-        if importlib.util.find_spec(module) is None:
-            continue
-        try:
-            found[peer] = make(name, function, arrays, threads)
-        except Exception as error:  # a peer's own troubles are not ours to mend
-            import sys
+def installed() -> list[str]:
+    """The peers that are here."""
+    return [name for name, (module, _) in PEERS.items() if importlib.util.find_spec(module)]
 
-            print(f"{peer} left out of {name}: {type(error).__name__}: {str(error).splitlines()[0][:100] if str(error) else ''}", file=sys.stderr)
+
+def contenders(chosen: Iterable[str], name: str, function: Callable, arrays: list[np.ndarray], threads: int) -> dict[str, Contender]:
+    """The chosen peers that can do the task; one that fails to build it is left out, and says so."""
+    found = {}
+    for peer in chosen:
+        try:
+            found[peer] = PEERS[peer][1](name, function, arrays, threads)
+        except (StopIteration, KeyError):
+            pass  # the task is not in its table
+        except Exception as error:  # a peer's own troubles are not ours to mend
+            print(f"{peer} left out of {name}: {type(error).__name__}: {str(error)[:100]}", file=sys.stderr)
     return found
 
 
