@@ -431,7 +431,9 @@ ATTRIBUTES: dict[str, Callable] = {
     "broadcast_to": wider_shape, "slice": some_slice, "pad": some_padding, "random": random_attributes,
     "print": lambda rng, types: {"label": rng.choice(("", "loss", 'a "b"\n\t\\', "\u00e9"))},
 }  # fmt: skip
-GROWN = tuple(op for op in OPS if op not in ("input", "const"))
+# their operands are blocks of bytes and indices, not any array; tests of their own make them
+APART = ("pack", "unpack", "packed_matmul", "sparse_matmul", "block_matmul")
+GROWN = tuple(op for op in OPS if op not in ("input", "const", *APART))
 
 
 def random_graph(rng: random.Random, size: int | None = None) -> Graph:
@@ -457,6 +459,144 @@ def random_outputs(rng: random.Random, grow: Grower) -> dict[str, str]:
     if rng.random() < 0.5:
         return {name: name for name in picks}
     return {f"out{number}": name for number, name in enumerate(picks)}
+
+
+# ---- graphs with many transposes ------------------------------------------------------------------------------------
+
+SIDES = (1, 2, 2, 3, 3, 4, 4, 19)  # many squares, in which a wrong permutation keeps the shape
+WOVEN = ("add", "sub", "mul", "maximum", "exp", "tanh", "abs", "where", "cast", "lt", "sum", "mean", "max", "prod", "argmax",
+         "cumsum", "matmul", "conv2d", "reshape", "broadcast_to", "concat", "slice", "pad", "update_slice", "take",
+         "print")  # fmt: skip
+
+
+class Weaver(Grower):
+    """Grows graphs in which transposes stand above, below and between everything that they may pass, cancel or become."""
+
+    def __init__(self, rng: random.Random, name: str = "g"):
+        super().__init__(rng, name)
+        self.palette, self.leaves_are_inputs, self.most = rng.choices(("f32", "f32", "f64", "i32"), k=2), 0.7, 2000
+
+    def shape(self, rank: int | None = None) -> tuple[int, ...]:
+        rank = self.rng.choice((1, 2, 3, 3, 4)) if rank is None else rank
+        side = self.rng.choice((2, 3))
+        shape = tuple(self.rng.choice(SIDES) for _ in range(rank)) if self.rng.random() < 0.6 else (side,) * rank
+        return shape if math.prod(shape) <= self.most // 4 else tuple(min(dim, 4) for dim in shape)
+
+    def turn(self, name: str | None, perm: Iterable[int] | None = None) -> str | None:
+        """A transpose: by ``perm``, or of the last two axes, or by any permutation."""
+        if name is None:
+            return None
+        axes = list(range(len(self.type(name).shape)))
+        if perm is None:
+            self.rng.shuffle(axes)
+            if len(axes) > 1 and self.rng.random() < 0.4:
+                axes = [*range(len(axes) - 2), len(axes) - 1, len(axes) - 2]
+        return self.emit("transpose", [name], {"perm": axes if perm is None else perm})
+
+    def there_and_back(self) -> str | None:
+        """transpose, a few operations, and a transpose that undoes the first, or almost."""
+        x = y = self.turn(self.pick(("f32", "f64", "i32"), 2))
+        if x is None:
+            return None
+        perm = self.builder.nodes[x].value.perm
+        for _ in range(self.rng.randrange(1, 4)):
+            if len(self.type(y).shape) >= len(perm):  # a reduction may have dropped axes
+                y = self.rng.choice(BETWEEN)(self, y, x, perm) or y
+        rank = len(self.type(y).shape)
+        perm = (*range(rank - len(perm)), *(axis + rank - len(perm) for axis in perm)) if rank > len(perm) else perm
+        back = sorted(range(len(perm)), key=perm.__getitem__)
+        return self.turn(y, self.rng.choice((back, back, back, perm, None)) if rank == len(perm) else None)
+
+    def product(self) -> str | None:
+        """A product of transposed matrices, or of one; sometimes transposed itself."""
+        a = self.pick(("f32", "f64", "i32"), 2)
+        a = self.turn(a) if self.rng.random() < 0.7 else a
+        if a is None:
+            return None
+        type = self.type(a)
+        shape = (*self.rng.choice((type.shape[:-2], ())), type.shape[-1], self.rng.choice(SIDES))
+        perm = list(range(len(shape)))
+        self.rng.shuffle(perm)
+        there = [shape[perm.index(axis)] for axis in range(len(shape))]
+        b = self.turn(self.leaf(Type(type.dtype, tuple(there))), perm)
+        y = self.emit("matmul", [a, b], {})
+        return self.turn(y) if self.rng.random() < 0.4 else y
+
+
+def unary_between(grow: Weaver, y: str, x: str, perm) -> str | None:
+    return grow.emit(grow.rng.choice(("abs", "neg", "exp")), [y])
+
+
+def binary_between(grow: Weaver, y: str, x: str, perm) -> str | None:
+    """With the value at the start, one that is transposed alike (of more axes, too), a bias, or a constant."""
+    type, there = grow.type(y), grow.type(grow.builder.nodes[x].inputs[0])
+    more = (grow.rng.choice((1, 2)), *there.shape)
+    dice = grow.rng.randrange(6)
+    if dice < 2:
+        other = x if dice else grow.turn(grow.leaf(there), perm)
+    elif dice == 2:
+        other = grow.turn(grow.leaf(Type(there.dtype, more)), (0, *(axis + 1 for axis in perm)))
+    elif dice == 3:
+        other = grow.leaf(Type(type.dtype, type.shape[grow.rng.randrange(len(type.shape)):]))
+    else:
+        other = grow.leaf(Type(type.dtype, type.shape[-grow.rng.randrange(3):] if dice == 4 else ()), True)
+    inputs = [y, other] if grow.rng.random() < 0.7 else [other, y]
+    return grow.emit(grow.rng.choice(("add", "mul", "sub", "maximum")), inputs)
+
+
+def reduction_between(grow: Weaver, y: str, x: str, perm) -> str | None:
+    rank = len(grow.type(y).shape)
+    axis = grow.rng.randrange(-rank, rank)
+    if grow.rng.random() < 0.4:
+        return grow.emit(grow.rng.choice(("sum", "max", "argmax", "cumsum", "mean")), [y])
+    kept = grow.emit(grow.rng.choice(("mean", "max", "sum")), [y], {"axis": [axis], "keepdims": True})
+    return grow.emit("sub", [y, kept])
+
+
+def layout_between(grow: Weaver, y: str, x: str, perm) -> str | None:
+    op = grow.rng.choice(("pad", "slice", "concat", "update_slice", "broadcast_to"))
+    if op == "pad":
+        return grow.emit(op, [y, grow.leaf(Type(grow.type(y).dtype))])
+    if op == "update_slice":
+        return grow.emit(op, [y, y, grow.const(np.array(0, np.int32))], {"axis": grow.rng.choice((0, -1, 1))})
+    return grow.emit(op, [y, y] if op == "concat" else [y])
+
+
+BETWEEN = (unary_between, binary_between, binary_between, reduction_between, layout_between)
+
+
+def woven_graph(rng: random.Random) -> Graph:
+    """A valid graph of 6 to 30 nodes, of which about a third are transposes."""
+    grow = Weaver(rng)
+    size = rng.randrange(6, 30)
+    grow.leaf(Type(rng.choice(grow.palette), grow.shape(rng.choice((2, 3, 4)))))
+    while len(grow.builder.nodes) < size:
+        dice = rng.random()
+        if dice < 0.3:
+            grow.turn(grow.pick(DTYPES if dice < 0.05 else grow.palette, 2))
+        elif dice < 0.45:
+            grow.there_and_back()
+        elif dice < 0.55:
+            grow.product()
+        elif dice < 0.6:
+            grow.again()
+        else:
+            grow.random_node(rng.choice(WOVEN))
+    read = {name for node in grow.builder.nodes.values() for name in node.inputs}
+    ends = [node.name for node in grow.builder.nodes.values() if node.op not in ("input", "const") and node.type.dtype != TOKEN
+            and rng.random() < (0.1 if node.name in read else 0.8)]  # else most of what is woven would be dead
+    return grow.builder.build(ends or random_outputs(rng, grow))
+
+
+def woven_sample(seed: int, index: int) -> tuple[Graph, dict[str, np.ndarray]]:
+    """Like ``sample``, of graphs with many transposes; half of the inputs are such that sums round."""
+    rng = random.Random(f"woven {seed}/{index}")
+    graph = woven_graph(rng)
+    inputs = random_inputs(rng, graph)
+    for name, array in inputs.items():
+        if array.dtype.kind == "f" and rng.random() < 0.5:
+            inputs[name] = np.array([rng.gauss(0, 1) for _ in range(array.size)], array.dtype).reshape(array.shape)
+    return graph, inputs
 
 
 def sample(seed: int, index: int) -> tuple[Graph, dict[str, np.ndarray]]:

@@ -12,7 +12,7 @@ from minigraph.errors import GraphError
 from minigraph.fuzz import agree, evaluate, within_bound
 from minigraph.ir import Builder
 from minigraph.ops import OPS, PURE, REQUIRED, Attrs, Kind, Op, infer, make_attrs
-from minigraph.random_graphs import ACCEPTED, GROWN, ORDINARY, SPECIAL
+from minigraph.random_graphs import ACCEPTED, APART, GROWN, ORDINARY, SPECIAL
 from minigraph.text import parse_element
 from minigraph.types import DOMAINS, DTYPES, Const, Type, parse_type, same_bits, type_of
 
@@ -46,7 +46,7 @@ def test_infer_says_what_numpy_gives(op):
 
 
 def test_the_generator_knows_every_row():
-    assert {*GROWN, "input", "const"} == set(OPS)
+    assert {*GROWN, *APART, "input", "const"} == set(OPS)
 
 
 @pytest.mark.parametrize("op", [op for op in GROWN if OPS[op].kind in PURE])

@@ -96,7 +96,7 @@ def known_mistake(exercise: Exercise, failure: Failure, function: Callable) -> M
     that also agrees with ``function`` on most of the exercise's probes. One that does so on few of them is not meant."""
     case = failure.case or (failure.graph,)
     wanted = failure.error if failure.kind == "raises" else failure.got
-    if (wanted is None and failure.kind != "wrong-value") or case == (None,):
+    if (wanted is None and failure.kind != "wrong-value") or (len(case) == 1 and case[0] is None):
         return None  # nothing came back
     suspects = [mistake for mistake in exercise.mistakes if mistake.kind == failure.kind
                 and equal(answer(exercise, mistake.function, case), wanted)]

@@ -11,6 +11,7 @@ from ..launch_model import Device, quantity, times
 from ..passes import PASSES
 from ..pipeline import run_pass
 from ..plan import Plan, make_plan
+from ..planners import best_of_orders
 from ..run_numpy import peak_bytes, stats
 from .examples import frozen_layer
 
@@ -22,7 +23,7 @@ def scoreboard(*names: str, passes: dict[str, Callable] | None = None, graph: Gr
     """Print a line for the layer as traced, and one after each of the passes ``names``, each on the one before.
 
     ``scoreboard("traced")`` is the first line alone, and "fuse" is the plan of the fused graph; in the other lines each
-    node is a launch. ``passes`` may be what ``use_mine()`` gives. Measured times are not here: they differ from run to
+    node is a launch. "plan" is what that plan reserves: in the lines before, memory was packed without a gap. ``passes`` may be what ``use_mine()`` gives. Measured times are not here: they differ from run to
     run. For a ``device`` there are two columns of the launch model: what the launches cost, and how long it works.
     """
     graph = graph or frozen_layer()
@@ -32,6 +33,9 @@ def scoreboard(*names: str, passes: dict[str, Callable] | None = None, graph: Gr
             continue
         if name == "fuse":  # no pass: the graph stays, and its launches are others
             rows.append(fused_row(graph, device))
+            continue
+        if name == "plan":
+            rows.append(planned_row(graph, device))
             continue
         graph = run_pass(name, (passes or PASSES)[name], graph).after
         rows.append(row(f"+ {name}", graph, device))
@@ -57,6 +61,13 @@ def fused_row(graph: Graph, device: Device | str | None = None) -> dict[str, obj
     found = row("+ fuse", graph) | {"launches": len(plan.launches), "bytes moved": plan.bytes_moved,
                                     "peak bytes": given + max(live, default=0)}
     return found if device is None else found | predicted(plan, device)
+
+
+def planned_row(graph: Graph, device: Device | str | None = None) -> dict[str, object]:
+    """The line of the planned graph: all that is reserved, the outputs with memory of their own."""
+    plan = make_plan(fuse(graph), planner=best_of_orders)
+    own = sum(region.nbytes for region in plan.regions.values() if region.where != "arena")
+    return fused_row(graph, device) | {"pass": "+ plan", "peak bytes": own + plan.arena_bytes}
 
 
 def predicted(plan: Plan, device: Device | str) -> dict[str, str]:

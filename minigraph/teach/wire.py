@@ -10,6 +10,7 @@ import numpy as np
 from ..ir import Graph, Node
 from ..ops import Attrs
 from ..passes.rules import Rule
+from ..planners import Buffer
 from ..rebuild import Result
 from ..types import DTYPES, SHORT, Const, Type, parse_type
 
@@ -69,6 +70,7 @@ ENCODERS = {
     Graph: lambda value: [encode(value.name), encode(value.nodes), encode(value.outputs)],
     Result: lambda value: encode(value.graph),
     Rule: lambda value: [encode(one) for one in value],
+    Buffer: lambda value: [encode(one) for one in value],
 }
 
 
@@ -107,6 +109,7 @@ DECODERS = {
     "Graph": lambda content: Graph(*[decode(one) for one in content]),
     "Result": decode,
     "Rule": lambda content: Rule(*[decode(one) for one in content]),
+    "Buffer": lambda content: Buffer(*[decode(one) for one in content]),
     "function": decode_function,
     "opaque": lambda content: Opaque(str(content)),
 }

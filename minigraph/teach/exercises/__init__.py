@@ -11,7 +11,8 @@ from ..exercise import Baked, Benchmark, Break, Exercise, Refutation
 CHAPTERS = {
     "00": "A tour", "01": "The graph", "02": "Tracing", "03": "Constant folding", "04": "Algebra", "05": "Dead code",
     "06": "Common subexpressions and pass order", "06b": "Project: a compiler from scratch",
-    "07": "Launch overhead", "08": "Fusion",
+    "07": "Launch overhead", "08": "Fusion", "09": "Reductions and attention",
+    "11": "Memory planning",
 }  # fmt: skip
 
 MODULES = [importlib.import_module(f"{__name__}.{found.name}")

@@ -1,0 +1,1004 @@
+"""Chapter 09, reductions and attention: merging partial results, one walk, counting walks, and a fuser to refute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ...fusion import fuse as package_fuse
+from ...ir import Graph, defs, users
+from ...ops import OPS, Kind
+from ...text import parse
+from ..exercise import Exercise, Mistake, Refutation
+from ..judge import Failure, judge_calls
+from ..partitions import Grouped, in_order
+
+INF, NAN = float("inf"), float("nan")
+DIGITS = 6  # of a result that count: another order of adding gives other last digits
+
+
+def rounded(value) -> np.float64:
+    """A number to so many digits; each NaN and each zero alike."""
+    value = float(np.asarray(value).item())
+    return np.float64(NAN if value != value else float(f"{value:.{DIGITS - 1}e}") + 0.0)
+
+
+def as_pair(answer):
+    """Two numbers as a tuple, rounded; anything else as it is."""
+    try:
+        m, s = answer
+        return rounded(m), rounded(s)
+    except (TypeError, ValueError):
+        return answer
+
+
+def show(value) -> str:
+    """Numbers as they are written by hand, in tuples and lists."""
+    if isinstance(value, np.ndarray):
+        return show(value.tolist())
+    if isinstance(value, (list, tuple)):
+        inside = ", ".join(map(show, value))
+        return f"({inside})" if isinstance(value, tuple) else f"[{inside}]"
+    return f"{value:.{DIGITS}g}" if isinstance(value, (float, np.floating)) else repr(value)
+
+
+def explain_pair(case, want, got) -> tuple[str, ...]:
+    return (f"given: {', '.join(map(show, case))}", f"it should give {show(want)}", f"and gives      {show(got)}")
+
+
+# ---- merging two partial results ------------------------------------------------------------------------------------
+
+
+def merge(left, right):
+    """Two partial results become one. Each is a pair (m, s) of floats, and so is the answer.
+
+    A part of a row has the maximum m, and s is the sum of exp(x - m) over its elements. A part
+    without elements, or with nothing but -inf in it, is (-inf, 0.0). Merging two of those gives
+    (-inf, 0.0) again. If one part is (nan, nan), the answer is (nan, nan). No m is +inf.
+
+    merge((1.0, 2.0), (1.0, 3.0))  is  (1.0, 5.0): the same maximum, so the sums can be added.
+    merge((0.0, 1.0), (np.log(4), 1.0))  is  (1.386…, 1.25): seen from log(4), a sum of 1 counts 1/4.
+    """
+    ### BEGIN SOLUTION
+    (m1, s1), (m2, s2) = left, right
+    m = np.maximum(m1, m2)
+    shift = 0.0 if m == -np.inf else m  # -inf - -inf would be NaN
+    s = s1 * np.exp(m1 - shift) + s2 * np.exp(m2 - shift)
+    return m, s
+    ### END SOLUTION
+
+
+def merge_by_cases(left, right):
+    if np.isnan(left[0]) or np.isnan(right[0]):
+        return np.nan, np.nan
+    if left[0] == -np.inf:
+        return right
+    if right[0] == -np.inf:
+        return left
+    low, high = sorted([left, right])
+    return high[0], high[1] + low[1] * np.exp(low[0] - high[0])
+
+
+def merge_with_arrays(left, right):
+    m, s = np.array([left, right], np.float64).T
+    top = m.max()
+    return top, (s * np.exp(m - (top if np.isfinite(top) else 0))).sum()
+
+
+def merging(left, right, one=lambda m1, m: m1 - m, other=lambda m2, m: m2 - m, top=np.maximum, guard=True):
+    """The solution with one thing changed; the mistakes below are made of it."""
+    m = top(left[0], right[0])
+    shift = 0.0 if guard and m == -INF else m
+    return m, left[1] * np.exp(one(left[0], shift)) + right[1] * np.exp(other(right[0], shift))
+
+
+def merge_adding(left, right):
+    return np.maximum(left[0], right[0]), left[1] + right[1]
+
+
+def merge_left_only(left, right):
+    return merging(left, right, other=lambda m2, m: 0.0)
+
+
+def merge_right_only(left, right):
+    return merging(left, right, one=lambda m1, m: 0.0)
+
+
+def merge_wrong_sign(left, right):
+    return merging(left, right, one=lambda m1, m: m - m1, other=lambda m2, m: m - m2)
+
+
+def merge_to_the_smaller(left, right):
+    m = np.minimum(left[0], right[0])
+    return m, merging(left, right, top=np.minimum)[1]
+
+
+def merge_without_shift(left, right):
+    m = np.maximum(left[0], right[0])
+    return m, (left[1] * np.exp(left[0]) + right[1] * np.exp(right[0])) / np.exp(m)
+
+
+def merge_without_guard(left, right):
+    return merging(left, right, guard=False)
+
+
+def merge_python_max(left, right):
+    return merging(left, right, top=max)
+
+
+def merge_swapped(left, right):
+    return merge(left, right)[::-1]
+
+
+def merge_wrong_neutral(left, right):
+    if left[0] == -INF:
+        return left
+    if right[0] == -INF:
+        return right
+    return merging(left, right)
+
+
+def merge_without_exp(left, right):
+    m = np.maximum(left[0], right[0])
+    return m, left[1] * (left[0] - m) + right[1] * (right[0] - m)
+
+
+def merge_scaling_products(left, right):
+    return np.maximum(left[0], right[0]), left[1] * right[1]
+
+
+MERGES = [
+    ((0.0, 1.0), (0.0, 1.0)), ((2.0, 1.5), (2.0, 2.5)), ((1.0, 1.0), (3.0, 1.0)), ((3.0, 2.0), (1.0, 1.0)),
+    ((-1.0, 2.0), (-4.0, 3.0)), ((1000.0, 1.0), (1001.0, 1.0)), ((-1000.0, 1.0), (-1001.0, 2.0)),
+    ((-800.0, 1.0), (800.0, 2.0)),
+    ((1.0, 2.0), (-INF, 0.0)), ((-INF, 0.0), (1.0, 2.0)), ((-INF, 0.0), (-INF, 0.0)), ((NAN, NAN), (1.0, 1.0)),
+    ((1.0, 1.0), (NAN, NAN)), ((-INF, 0.0), (NAN, NAN)),
+]  # fmt: skip
+
+
+# ---- one walk -------------------------------------------------------------------------------------------------------
+
+
+def online_softmax(chunks):
+    """The running maximum m and the running sum s of exp(x - m) of a row: a pair of floats.
+
+    The row comes in ``chunks``, each a 1-D array of float64, and it comes only once: you can write
+    ``for chunk in chunks`` one time. A chunk may be empty, and may hold -inf and NaN, but not +inf. A
+    row without elements, or with nothing but -inf in it, gives (-inf, 0.0); one with a NaN (nan,
+    nan).
+
+    online_softmax([np.array([1.0, 1.0]), np.array([1.0])])  is  (1.0, 3.0)
+    online_softmax([np.array([0.0]), np.array([np.log(4)])])  is  (1.386…, 1.25)
+    """
+    ### BEGIN SOLUTION
+    m, s = -np.inf, 0.0
+    for chunk in chunks:
+        top = np.max(chunk, initial=m)  # of the chunk and of what was before
+        shift = 0.0 if top == -np.inf else top
+        s = s * np.exp(m - shift) + np.sum(np.exp(chunk - shift))
+        m = top
+    return m, s
+    ### END SOLUTION
+
+
+def online_by_merging(chunks):
+    total = (-np.inf, 0.0)
+    for chunk in chunks:
+        if len(chunk):
+            top = np.max(chunk)
+            total = merge(total, (top, np.sum(np.exp(chunk - top)) if top != -np.inf else 0.0))
+    return total
+
+
+def online_one_by_one(chunks):
+    m, s = -np.inf, 0.0
+    for chunk in chunks:
+        for x in chunk:
+            if np.isnan(x) or np.isnan(m):
+                m, s = np.nan, np.nan
+            elif x > m:
+                m, s = x, s * np.exp(m - x) + 1.0
+            elif x > -np.inf:
+                s += np.exp(x - m)
+    return m, s
+
+
+def walked(chunks, first=-INF, start=0.0, top=lambda chunk, m: np.max(chunk, initial=m),
+           scale=lambda m, new: np.exp(m - new), guard=True):
+    """The solution with one thing changed; the mistakes below are made of it."""
+    m, s = first, start
+    for chunk in chunks:
+        new = top(chunk, m)
+        shift = 0.0 if guard and new == -INF else new
+        s = s * scale(m, shift) + np.sum(np.exp(chunk - shift))
+        m = new
+    return m, s
+
+
+def online_without_rescaling(chunks):
+    return walked(chunks, scale=lambda m, new: 1.0)
+
+
+def online_wrong_sign(chunks):
+    return walked(chunks, scale=lambda m, new: np.exp(new - m) if m > -INF else 1.0)
+
+
+def online_chunk_maximum(chunks):
+    """Takes the maximum of the chunk alone for the new one."""
+    return walked(chunks, top=lambda chunk, m: np.max(chunk, initial=-INF))
+
+
+def online_fresh_sum(chunks):
+    return walked(chunks, scale=lambda m, new: 0.0)
+
+
+def online_without_maximum(chunks):
+    m, s = -INF, 0.0
+    for chunk in chunks:
+        m = np.max(chunk, initial=m)
+        s = s + np.sum(np.exp(chunk))
+    return m, (s / np.exp(m) if s else 0.0)
+
+
+def online_without_guard(chunks):
+    return walked(chunks, guard=False)
+
+
+def online_skips_infinite(chunks):
+    """Guards the chunk that is all -inf, and not the beginning."""
+    return walked(chunks, first=-1e30)
+
+
+def online_python_max(chunks):
+    return walked(chunks, top=lambda chunk, m: max(m, np.max(chunk, initial=-INF)))
+
+
+def online_ignoring_nan(chunks):
+    return walked(chunks, top=lambda chunk, m: np.fmax.reduce(chunk, initial=m))
+
+
+def online_from_zero(chunks):
+    return walked(chunks, first=0.0)
+
+
+def online_sum_from_one(chunks):
+    return walked(chunks, start=1.0, scale=lambda m, new: np.exp(m - new) if m > -INF else 1.0)
+
+
+def online_empty_raises(chunks):
+    return walked(chunks, top=lambda chunk, m: np.maximum(m, np.max(chunk)))
+
+
+def online_two_walks(chunks):
+    m, s = -INF, 0.0
+    for chunk in chunks:
+        m = np.max(chunk, initial=m)
+    for chunk in chunks:
+        s += np.sum(np.exp(chunk - m))
+    return m, s
+
+
+def online_drops_nan(chunks):
+    return walked(chunk[~np.isnan(chunk)] for chunk in chunks)
+
+
+def online_gives_shares(chunks):
+    m, s = walked(chunks)
+    return 1 / s
+
+
+def read_once(function: Callable) -> Callable:
+    """Hand the chunks out one at a time, each of them once."""
+    def call(chunks):
+        return as_pair(function(iter([np.array(chunk, np.float64) for chunk in chunks])))
+    return call
+
+
+def rows_in_chunks() -> list[tuple]:
+    draw = np.random.default_rng(0)
+    rows = [
+        [[0.0]], [[1.0, 1.0, 1.0]], [[1.0, 3.0]], [[3.0], [1.0]], [[1.0], [3.0]], [[2.0, 2.0], [2.0]],
+        [[1.0, 2.0], [5.0, 0.0], [3.0]], [[-3.0], [-1.0, -2.0]], [[1000.0, 1001.0], [1002.0]], [[-1000.0], [-1002.0]],
+        [[-800.0], [800.0]], [[0.0, -INF]], [[1.0, 2.0], [-INF, -INF]], [[-INF, -INF], [1.0, 2.0]], [[-INF]],
+        [[-INF], [-INF, -INF]], [], [[]], [[], [1.0, 2.0]], [[1.0], [], [2.0]],
+        [[NAN, 1.0]], [[1.0], [NAN]], [[NAN], [1.0]], [[-INF], [NAN]],
+        [list(20 * draw.standard_normal(7)) for _ in range(30)],
+    ]  # fmt: skip
+    return [([np.array(chunk, np.float64) for chunk in row],) for row in rows]
+
+
+# ---- how many walks -------------------------------------------------------------------------------------------------
+
+
+def walks(graph):
+    """How many walks over a row one launch needs for the whole graph: an int.
+
+    The rows are those of the only input, x: f32[4,8]. Every reduction (``OPS[node.op].kind is
+    Kind.REDUCTION``) goes along the row and keeps the axis, so it gives f32[4,1]. Everything else is
+    element-wise, or a constant. During a walk are computed: reductions, and nodes that have whole
+    rows, as x has. One number a row is computed between the walks. A reduction's result is there only
+    when its walk is over, and each node is computed in the earliest walk that it can be in.
+
+    m = max(x), e = exp(x - m), s = sum(e), y = e / s   are 3 walks.  y = neg(x)  is 1.
+    """
+    ### BEGIN SOLUTION
+    rows = graph.inputs[0].type.shape
+    ready = {}  # name -> the first walk that can use this value
+    most = 0
+    for node in graph.nodes:
+        walk = max([ready[name] for name in node.inputs], default=1)
+        reduces = OPS[node.op].kind is Kind.REDUCTION
+        if reduces or (node.type.shape == rows and node.op != "input"):
+            most = max(most, walk)
+        ready[node.name] = walk + 1 if reduces else walk
+    return most
+    ### END SOLUTION
+
+
+def walks_by_recursion(graph):
+    nodes = defs(graph)
+
+    def done(name):  # how many walks are over when this value is there
+        node = nodes[name]
+        return max((done(one) for one in node.inputs), default=0) + (OPS[node.op].kind is Kind.REDUCTION)
+
+    wide = [node for node in graph.nodes if node.type.shape == graph.inputs[0].type.shape and node.op != "input"]
+    return max([done(node.name) + 1 for node in wide] + [done(node.name) for node in graph.nodes])
+
+
+def walks_by_waves(graph):
+    computed, count = {node.name for node in graph.nodes if node.op in ("input", "const")}, 0
+    todo = [node for node in graph.nodes if node.name not in computed]
+    while todo:
+        fresh, walked_now = set(), False
+        for node in todo:
+            if set(node.inputs) <= computed:
+                if OPS[node.op].kind is Kind.REDUCTION:
+                    fresh.add(node.name)
+                else:
+                    computed.add(node.name)
+                walked_now |= node.name in fresh or node.type.shape[-1:] == graph.inputs[0].type.shape[-1:]
+        computed |= fresh
+        todo = [node for node in todo if node.name not in computed]
+        count += walked_now
+    return count
+
+
+def counted_walks(graph, reduction=1, narrow=False, last=True, join=max, inputs=False):
+    """The solution with one thing changed; the mistakes below are made of it."""
+    ready, most = {}, 0
+    for node in graph.nodes:
+        walk = join([ready[name] for name in node.inputs] or [1])
+        reduces = OPS[node.op].kind is Kind.REDUCTION
+        wide = node.type.shape == graph.inputs[0].type.shape and (inputs or node.op != "input")
+        if reduces or (last and wide) or (narrow and node.type.shape != () and node.op != "input"):
+            most = max(most, walk)
+        ready[node.name] = walk + reduction if reduces else walk
+    return most
+
+
+def walks_reductions(graph):
+    return sum(OPS[node.op].kind is Kind.REDUCTION for node in graph.nodes)
+
+
+def walks_reductions_and_one(graph):
+    return walks_reductions(graph) + 1
+
+
+def walks_operations(graph):
+    return sum(node.op not in ("input", "const") for node in graph.nodes)
+
+
+def walks_without_last(graph):
+    return counted_walks(graph, last=False)
+
+
+def walks_always_last(graph):
+    return counted_walks(graph, last=False) + 1
+
+
+def walks_numbers_too(graph):
+    return counted_walks(graph, narrow=True)
+
+
+def walks_first_operand(graph):
+    return counted_walks(graph, join=lambda found: found[0])
+
+
+def walks_last_operand(graph):
+    return counted_walks(graph, join=lambda found: found[-1])
+
+
+def walks_adding(graph):
+    return counted_walks(graph, join=sum)
+
+
+def walks_longest_chain(graph):
+    depth = {}
+    for node in graph.nodes:
+        depth[node.name] = max((depth[name] for name in node.inputs), default=0) + (node.op not in ("input", "const"))
+    return max(depth.values())
+
+
+def row_graph(name: str, *lines: str) -> Graph:
+    body = "\n ".join(line.replace("@", "{axis=[1], keepdims=true}") for line in lines)
+    return parse(f"graph {name}(x: f32[4,8]) -> (y) {{\n {body}\n return y\n}}")
+
+
+ROWS = (
+    row_graph("one", "y = neg(x)"),
+    row_graph("total", "y = sum(x) @"),
+    row_graph("chain", "a = exp(x)", "y = neg(a)"),
+    row_graph("norm", "a = mul(x, x)", "y = sum(a) @"),
+    row_graph("negated", "s = sum(x) @", "y = neg(s)"),
+    row_graph("minus", "s = sum(x) @", "y = sub(x, s)"),
+    row_graph("turned", "s = sum(x) @", "y = sub(s, x)"),
+    row_graph("width", "a = max(x) @", "b = min(x) @", "y = sub(a, b)"),
+    row_graph("scaled", "c = const(2.0) : f32[]", "s = sum(x) @", "y = mul(s, c)"),
+    row_graph("both", "a = max(x) @", "b = sum(x) @", "c = sub(x, a)", "y = div(c, b)"),
+    row_graph("logsum", "m = max(x) @", "d = sub(x, m)", "e = exp(d)", "s = sum(e) @", "l = log(s)", "y = add(l, m)"),
+    row_graph("softmax", "m = max(x) @", "d = sub(x, m)", "e = exp(d)", "s = sum(e) @", "y = div(e, s)"),
+    row_graph("rms", "q = mul(x, x)", "a = mean(q) @", "r = sqrt(a)", "y = div(x, r)"),
+    row_graph("layernorm", "a = mean(x) @", "d = sub(x, a)", "q = mul(d, d)", "v = mean(q) @", "r = sqrt(v)",
+              "y = div(d, r)"),
+    row_graph("unread", "a = max(x) @", "b = sum(x) @", "c = add(a, b)", "y = mul(c, c)"),
+    row_graph("late", "a = sum(x) @", "d = sub(x, a)", "b = max(d) @", "c = add(a, b)", "y = mul(c, x)"),
+)
+
+
+def explain_walks(case, want, got) -> tuple[str, ...]:
+    return f"it should give {want}", f"and gives      {got!r}"
+
+
+def as_int(function: Callable) -> Callable:
+    """A number is a number, NumPy's too."""
+    def call(graph):
+        got = function(graph)
+        return int(got) if isinstance(got, (np.integer, np.bool_)) else got
+    return call
+
+
+# ---- stretch: attention ---------------------------------------------------------------------------------------------
+
+
+def tiled_attention(q, tiles):
+    """softmax(q @ k.T + mask) @ v, without ever having all scores: an array with a row for each of q's.
+
+    ``q`` has one row a query, and is scaled already. The keys and values come in ``tiles``, once:
+    each is (k, v, mask), where k has t rows as wide as q's, v has t rows, and mask is (rows of q, t):
+    0 where a query may look at a key, -inf where not. All are float64. Keep for each query the
+    running maximum, the running sum, and a running mixture: the sum of exp(score - m) * v. Divide at
+    the end. A query that may look at nothing gives 0 / 0, which is NaN, as it is in NumPy's softmax.
+
+    With q = [[0.0]] and the tiles ([[0.0]], [[1.0]], [[0.0]]) and ([[0.0]], [[3.0]], [[0.0]]) both
+    scores are 0, so the answer is the mean of the values, [[2.0]].
+    """
+    ### BEGIN SOLUTION
+    m = np.full((len(q), 1), -np.inf)
+    s = np.zeros((len(q), 1))
+    mixed = 0.0
+    for k, v, mask in tiles:
+        scores = q @ k.T + mask
+        top = np.maximum(m, scores.max(axis=1, keepdims=True))
+        shift = np.where(top == -np.inf, 0.0, top)
+        e = np.exp(scores - shift)
+        shrink = np.exp(m - shift)
+        s = s * shrink + e.sum(axis=1, keepdims=True)
+        mixed = mixed * shrink + e @ v
+        m = top
+    return mixed / s
+    ### END SOLUTION
+
+
+def tiled_by_rows(q, tiles):
+    state = [(-np.inf, 0.0, 0.0)] * len(q)
+    for k, v, mask in tiles:
+        for i, (m, s, mixed) in enumerate(state):
+            scores = k @ q[i] + mask[i]
+            top = max(m, scores.max())
+            if top > -np.inf:
+                e, shrink = np.exp(scores - top), np.exp(m - top)
+                state[i] = (top, s * shrink + e.sum(), mixed * shrink + (e[:, None] * v).sum(axis=0))
+            width = v.shape[1]
+    return np.array([np.broadcast_to(np.divide(mixed, s), (width,)) for m, s, mixed in state])
+
+
+def tiled_by_shares(q, tiles):
+    """Keeps the result of the part so far instead of the mixture, weighted with its sum."""
+    m, s, result = np.full((len(q), 1), -np.inf), np.zeros((len(q), 1)), None
+    for k, v, mask in tiles:
+        scores = q @ k.T + mask
+        top = np.maximum(m, scores.max(1, keepdims=True))
+        shift = np.where(np.isneginf(top), 0, top)
+        e = np.exp(scores - shift)
+        before = s * np.exp(m - shift)
+        s = before + e.sum(1, keepdims=True)
+        mixture = e @ v if result is None else np.where(before == 0, 0, before * result) + e @ v
+        result, m = mixture / s, top
+    return result
+
+
+def tiled(q, tiles, shrink_sum=True, shrink_mixed=True, guard=True, axis=1, mask_in=True, divide=True, shifted=True):
+    """The solution with one thing changed; the mistakes below are made of it."""
+    m, s, mixed = np.full((len(q), 1), -INF), np.zeros((len(q), 1)), 0.0
+    for k, v, mask in tiles:
+        scores = q @ k.T + (mask if mask_in else 0)
+        top = scores.max(axis=axis, keepdims=True) if axis == 1 else scores.max(axis=0)[:, None]
+        top = np.maximum(m, top)
+        shift = np.where(top == -INF, 0.0, top) if guard else top
+        e = np.exp(scores - shift) if shifted else np.exp(scores)
+        shrink = np.exp(m - shift) if shifted else 1.0
+        s = s * (shrink if shrink_sum else 1.0) + e.sum(axis=1, keepdims=True)
+        mixed = mixed * (shrink if shrink_mixed else 1.0) + e @ v
+        m = top
+    return mixed / s if divide else mixed
+
+
+def tiled_mixture_kept(q, tiles):
+    return tiled(q, tiles, shrink_mixed=False)
+
+
+def tiled_sum_kept(q, tiles):
+    return tiled(q, tiles, shrink_sum=False)
+
+
+def tiled_nothing_shrinks(q, tiles):
+    return tiled(q, tiles, shrink_sum=False, shrink_mixed=False)
+
+
+def tiled_without_guard(q, tiles):
+    return tiled(q, tiles, guard=False)
+
+
+def tiled_without_mask(q, tiles):
+    return tiled(q, tiles, mask_in=False)
+
+
+def tiled_undivided(q, tiles):
+    return tiled(q, tiles, divide=False)
+
+
+def tiled_without_maximum(q, tiles):
+    return tiled(q, tiles, shifted=False)
+
+
+def tiled_columns(q, tiles):
+    return tiled(q, tiles, axis=0)
+
+
+def tiled_average(q, tiles):
+    """Averages the attention of the tiles."""
+    found = [tiled(q, [tile]) for tile in tiles]
+    return sum(found) / len(found)
+
+
+def tiled_last(q, tiles):
+    for tile in tiles:
+        found = tiled(q, [tile])
+    return found
+
+
+def tiled_by_the_whole(q, tiles):
+    """One maximum for all queries."""
+    m, s, mixed = -INF, np.zeros((len(q), 1)), 0.0
+    for k, v, mask in tiles:
+        scores = q @ k.T + mask
+        top = max(m, scores.max())
+        shift = 0.0 if top == -INF else top
+        e, shrink = np.exp(scores - shift), np.exp(m - shift)
+        s, mixed, m = s * shrink + e.sum(axis=1, keepdims=True), mixed * shrink + e @ v, top
+    return mixed / s
+
+
+def tiles_once(function: Callable) -> Callable:
+    """Hand the tiles out one at a time, and round what comes back."""
+    def call(q, tiles):
+        got = function(np.array(q), iter([tuple(map(np.array, tile)) for tile in tiles]))
+        if isinstance(got, np.ndarray) and got.dtype.kind == "f":
+            return np.array([rounded(one) for one in got.ravel()]).reshape(got.shape)
+        return got
+    return call
+
+
+def tile_cases() -> list[tuple]:
+    draw = np.random.default_rng(0)
+
+    def case(queries, keys, width, size, mask=None, scale=1.0):
+        q, k, v = (draw.integers(-3, 4, shape) * 1.0 for shape in ((queries, width), (keys, width), (keys, width + 1)))
+        mask = np.zeros((queries, keys)) if mask is None else np.where(mask, 0.0, -INF)
+        return q * scale, [(k[at:at + size], v[at:at + size], mask[:, at:at + size]) for at in range(0, keys, size)]
+
+    def simple(*tiles, queries=((0.0,),)):
+        return np.array(queries), [tuple(np.array(part, np.float64) for part in tile) for tile in tiles]
+
+    causal = np.tri(4, dtype=bool)
+    return [
+        simple(([[0.0]], [[1.0]], [[0.0]])),
+        simple(([[0.0]], [[1.0]], [[0.0]]), ([[0.0]], [[3.0]], [[0.0]])),
+        simple(([[0.0]], [[1.0]], [[0.0]]), ([[2.0]], [[3.0]], [[0.0]]), queries=[[1.0]]),
+        simple(([[2.0]], [[1.0]], [[0.0]]), ([[0.0], [1.0]], [[3.0], [5.0]], [[0.0, 0.0]]), queries=[[1.0]]),
+        simple(([[500.0]], [[1.0]], [[0.0]]), ([[501.0]], [[3.0]], [[0.0]]), queries=[[2.0]]),
+        simple(([[0.0], [0.0]], [[1.0], [3.0]], [[0.0, -INF]])),
+        simple(([[0.0]], [[1.0]], [[0.0]]), ([[0.0]], [[3.0]], [[-INF]])),
+        simple(([[0.0]], [[1.0]], [[-INF]]), ([[0.0]], [[3.0]], [[0.0]])),
+        simple(([[0.0]], [[1.0]], [[-INF]])),
+        case(2, 2, 1, 2), case(2, 4, 2, 2), case(3, 6, 2, 3), case(4, 4, 2, 2, causal), case(4, 4, 2, 2, causal[::-1]),
+        case(2, 5, 2, 2, scale=300.0), case(5, 40, 4, 8), case(1, 7, 3, 3),
+    ]  # fmt: skip
+
+
+def explain_tiles(case, want, got) -> tuple[str, ...]:
+    q, tiles = case
+    if q.size + sum(k.size for k, _, _ in tiles) <= 8:
+        lines = [f"q = {show(q)}"]
+        lines += [f"tile {number}: k = {show(k)}, v = {show(v)}, mask = {show(mask)}"
+                  for number, (k, v, mask) in enumerate(tiles)]
+    else:
+        lines = [f"{len(q)} queries, {len(tiles)} tiles of up to {len(tiles[0][0])} keys"]
+    if not isinstance(got, np.ndarray):
+        return (*lines, f"it should give an array of shape {want.shape}", f"and gives {got!r}")
+    if got.shape != want.shape:
+        return (*lines, f"it should give an array of shape {want.shape}", f"and gives one of shape {got.shape}")
+    at = tuple(map(int, np.argwhere(~((want == got) | (np.isnan(want) & np.isnan(got))))[0]))
+    return (*lines, f"element {list(at)} should be {show(want[at])}, and is {show(got[at])}")
+
+
+# ---- a fuser to refute ----------------------------------------------------------------------------------------------
+
+
+def fuse_by_shape(graph):
+    """Row fusion: a node joins its readers if it has the rows' shape, or one number for each row."""
+    nodes, readers, last = defs(graph), users(graph), {}
+    outputs = {value for public, value in graph.outputs}
+    for node in reversed(graph.nodes):
+        if node.op in ("input", "const"):
+            continue
+        ends = {last[name] for name in readers[node.name]}
+        end = nodes[ends.pop()] if len(ends) == 1 and node.name not in outputs else node
+        shape = end.type.shape
+        fits = node.type.shape in (shape, shape[:-1] + (1,), shape[:-1])
+        computes = OPS[node.op].kind in (Kind.ELEMENTWISE, Kind.REDUCTION)
+        last[node.name] = end.name if fits and computes else node.name
+    groups = {}
+    for name, end in reversed(last.items()):
+        groups.setdefault(end, []).append(name)
+    return [tuple(group) for group in groups.values()]
+
+
+def judge_rows(fuser: Callable, graph: Graph) -> tuple[Failure | None, Grouped]:
+    """Does a wrong fuser put together what no launch that walks over rows can compute?"""
+    groups, partition = in_order(fuser(graph), graph), package_fuse(graph)
+    shown = Grouped(graph, tuple(groups))
+    for group in groups:
+        if any(set(group) <= set(cluster.nodes) for cluster in partition.clusters):
+            continue
+        for name in group[:-1]:
+            if name in partition.refused:
+                why = partition.refused[name]
+                sentence = f"Your function put {name} into the group ({', '.join(group)}), but {why}."
+                return Failure("illegal", sentence, graph, groups=tuple(groups)), shown
+    return None, shown
+
+
+def hint_for_axes(graph: Graph, got) -> str:
+    reductions = [node for node in graph.nodes if OPS[node.op].kind is Kind.REDUCTION]
+    if not reductions:
+        return "Without a reduction every element stands for itself. Give the graph a sum or a maximum."
+    if not any(len(set(node.type.shape)) == 1 and len(node.type.shape) == 2 for node in graph.nodes):
+        return ("With 2 rows of 4, one number a row and one number a column have different shapes. Which matrix makes"
+                " them alike?")
+    if any(0 in (node.value.axis or ()) for node in reductions):
+        return ("A broadcast puts one number a column beside each row. So a sum along axis 0 fits the columns that it"
+                " is read for. Which sum does not?")
+    return "The matrix is square. Now which number does the broadcast give to which element, if keepdims is left out?"
+
+
+EXERCISES = (
+    Exercise(
+        "09", "Merge two partial results", merge,
+        lambda function: judge_calls(function, MERGES, lambda *case: as_pair(merge(*case)), explain=explain_pair),
+        (
+            "A sum of exp(x - m1) becomes one of exp(x - m) when every term is multiplied with the same number.",
+            "Take the larger maximum m. Multiply each sum with exp(its own maximum - m), and add. If both maxima are "
+            "-inf, subtract 0 "
+            "in place of m: exp(-inf - 0) is 0, and exp(-inf - -inf) is NaN. np.maximum hands a NaN on, Python's max "
+            "may lose it.",
+            "(m1, s1), (m2, s2) = left, right\nm = np.maximum(…)\nshift = 0.0 if … else m\n"
+            "s = s1 * np.exp(…) + s2 * np.exp(…)\nreturn …",
+        ),
+        (
+            Mistake(
+                merge_adding, "wrong-value",
+                "The sums were made with different maxima. They can be added only after both are seen from one.",
+            ),
+            Mistake(
+                merge_scaling_products, "wrong-value",
+                "The two sums are added, not multiplied: each covers its own elements.",
+            ),
+            Mistake(
+                merge_left_only, "wrong-value",
+                "Only the left sum is rescaled. The maximum may be the left one, and then the right sum must shrink.",
+            ),
+            Mistake(
+                merge_right_only, "wrong-value",
+                "Only the right sum is rescaled. The maximum may be the right one, and then the left sum must"
+                " shrink.",
+            ),
+            Mistake(
+                merge_wrong_sign, "wrong-value",
+                "The exponent has the wrong sign: exp(old - new) is at most 1, so that a sum shrinks when the"
+                " maximum grows.",
+            ),
+            Mistake(
+                merge_to_the_smaller, "wrong-value",
+                "The smaller maximum is no maximum of both. Beside it, exp of the larger one may overflow.",
+            ),
+            Mistake(
+                merge_without_exp, "wrong-value",
+                "A difference of maxima is an exponent: the factor is exp(m1 - m), not m1 - m.",
+            ),
+            Mistake(
+                merge_without_shift, "wrong-value",
+                "exp of the maximum itself overflows at 710 and is 0 below -746. Only exp of a difference is safe.",
+            ),
+            Mistake(
+                merge_without_guard, "wrong-value",
+                "-inf - -inf is NaN. If the common maximum is -inf, subtract 0 in its place.",
+            ),
+            Mistake(
+                merge_wrong_neutral, "wrong-value",
+                "(-inf, 0) holds nothing, so merging with it gives the other part.",
+            ),
+            Mistake(
+                merge_python_max, "wrong-value",
+                "Python's max(1, nan) is 1, because each comparison with NaN is false. np.maximum hands the NaN on.",
+            ),
+            Mistake(
+                merge_swapped, "wrong-value",
+                "The maximum comes first, then the sum.",
+            ),
+        ),
+        (merge_by_cases, merge_with_arrays),
+        tuple(MERGES),
+        adapt=lambda function: lambda left, right: as_pair(function(left, right)),
+        praise="It does not matter in which order parts are merged: that is why 256 threads can share a row, and meet "
+               "in a tree.",
+    ),
+    Exercise(
+        "09", "Maximum and sum in one walk", online_softmax,
+        lambda function: judge_calls(function, rows_in_chunks(), read_once(online_softmax), explain=explain_pair),
+        (
+            "Whenever the maximum grows, the sum so far is seen from a new point. One factor repairs all of its terms "
+            "at once.",
+            "Start with (-inf, 0). For each chunk: the new maximum is that of the chunk and the old one (np.max has "
+            "initial=, which "
+            "also helps with an empty chunk). Multiply the sum with exp(old - new), add the chunk's exp(x - new), and "
+            "only then "
+            "forget the old maximum. While the maximum is -inf, subtract 0 in its place.",
+            "m, s = -np.inf, 0.0\nfor chunk in chunks:\n    top = np.max(chunk, initial=…)\n"
+            "    shift = 0.0 if … else top\n"
+            "    s = s * … + np.sum(…)\n    m = …\nreturn m, s",
+        ),
+        (
+            Mistake(
+                online_without_rescaling, "wrong-value",
+                "The sum so far was made with the old maximum. When the maximum grows, it must shrink by exp(old -"
+                " new), with the old maximum, before that is overwritten.",
+            ),
+            Mistake(
+                online_wrong_sign, "wrong-value",
+                "The factor is exp(old - new), at most 1. Turned round, the sum grows where it should shrink.",
+            ),
+            Mistake(
+                online_chunk_maximum, "wrong-value",
+                "The running maximum is that of the chunk and of all that came before. It never falls.",
+            ),
+            Mistake(
+                online_fresh_sum, "wrong-value",
+                "The sum starts anew with each chunk. What came before shrinks, and stays.",
+            ),
+            Mistake(
+                online_without_maximum, "wrong-value",
+                "exp(x) itself overflows at 710. Subtract the maximum so far before exp.",
+            ),
+            Mistake(
+                online_without_guard, "wrong-value",
+                "-inf - -inf is NaN: while nothing but -inf has come, subtract 0 in place of the maximum.",
+            ),
+            Mistake(
+                online_skips_infinite, "wrong-value",
+                "A very small number is not -inf. A row without elements has the maximum -inf.",
+            ),
+            Mistake(
+                online_python_max, "wrong-value",
+                "Python's max loses a NaN, because each comparison with it is false. np.max with initial= hands it"
+                " on.",
+            ),
+            Mistake(
+                online_ignoring_nan, "wrong-value",
+                "A NaN is not to be skipped: NumPy's softmax of such a row is NaN everywhere.",
+            ),
+            Mistake(
+                online_drops_nan, "wrong-value",
+                "The NaNs were taken out. A NaN in the row makes both results NaN, as in NumPy.",
+            ),
+            Mistake(
+                online_from_zero, "wrong-value",
+                "The maximum begins with -inf: 0 would be larger than every element of a row of negative ones.",
+            ),
+            Mistake(
+                online_sum_from_one, "wrong-value",
+                "The sum of nothing is 0, not 1.",
+            ),
+            Mistake(
+                online_empty_raises, "raises",
+                "A chunk may be empty, and np.max of nothing raises an error. With initial= there is always"
+                " something.",
+            ),
+            Mistake(
+                online_two_walks, "wrong-value",
+                "These are two walks. The chunks come only once: in the second loop nothing is left.",
+            ),
+            Mistake(
+                online_gives_shares, "wrong-value",
+                "Return the pair (m, s). The shares exp(x - m) / s come in a later walk.",
+            ),
+        ),
+        (online_by_merging, online_one_by_one),
+        tuple(rows_in_chunks()),
+        adapt=read_once,
+        without=("concatenate", "hstack", "logaddexp"),
+        praise="One walk instead of two, and the row need never be in memory as a whole.",
+    ),
+    Exercise(
+        "09", "Count the walks", walks,
+        lambda function: judge_calls(as_int(function), [(graph,) for graph in ROWS], walks, explain=explain_walks),
+        (
+            "What needs the result of a reduction has to wait for the end of its walk. How often does one wait for "
+            "another?",
+            "Go through the nodes in order. Keep for each value the first walk that can use it: 1 for inputs and "
+            "constants, and else the "
+            "largest of its operands. For a reduction it is one more. The answer is the largest walk in which a "
+            "reduction or a node "
+            "with whole rows is computed.",
+            "ready, most = {}, 0\nfor node in graph.nodes:\n"
+            "    walk = max([… for name in node.inputs], default=1)\n    if …:\n"
+            "        most = max(most, walk)\n    ready[node.name] = … if … else walk\nreturn most",
+        ),
+        (
+            Mistake(
+                walks_reductions, "wrong-value",
+                "Reductions are not walks: the elements that follow the last one need a walk of their own, and two"
+                " that do not wait for each other share one.",
+            ),
+            Mistake(
+                walks_reductions_and_one, "wrong-value",
+                "Not after every reduction comes a walk: one number a row needs none, and two reductions may share"
+                " one.",
+            ),
+            Mistake(
+                walks_operations, "wrong-value",
+                "That is a walk for each operation, as without fusion. In one walk, all that is ready is computed"
+                " together.",
+            ),
+            Mistake(
+                walks_without_last, "wrong-value",
+                "The last reduction is not always the end: whole rows that need its result take another walk.",
+            ),
+            Mistake(
+                walks_always_last, "wrong-value",
+                "A last walk is needed only where whole rows are computed after the last reduction.",
+            ),
+            Mistake(
+                walks_numbers_too, "wrong-value",
+                "One number a row is computed between the walks, once, and needs none.",
+            ),
+            Mistake(
+                walks_first_operand, "wrong-value",
+                "A node waits for all its operands, not for the first one only.",
+            ),
+            Mistake(
+                walks_last_operand, "wrong-value",
+                "A node waits for all its operands, not for the last one only.",
+            ),
+            Mistake(
+                walks_adding, "wrong-value",
+                "Operands do not add up: a node waits for the latest of them.",
+            ),
+            Mistake(
+                walks_longest_chain, "wrong-value",
+                "Element-wise operations follow each other within one walk. Only the result of a reduction makes"
+                " others wait.",
+            ),
+        ),
+        (walks_by_recursion, walks_by_waves),
+        tuple((graph,) for graph in ROWS),
+        adapt=as_int,
+        praise="The generated kernels have exactly as many loops over the row: the tests of this exercise count them.",
+    ),
+    Exercise(
+        "09", "Attention in tiles", tiled_attention,
+        lambda function: judge_calls(function, tile_cases(), tiles_once(tiled_attention), explain=explain_tiles),
+        (
+            "It is online_softmax for each row of the scores, with one more thing to carry: the mixture of values, "
+            "which shrinks as the sum does.",
+            "For each query keep m (-inf), s (0) and mixed (0). For each tile: the scores, their row maxima together "
+            "with m, the exponentials "
+            "from there, one factor exp(m - top) for each query. s and mixed are multiplied with it, and get e.sum "
+            "and e @ v. At the end divide.",
+            "m, s, mixed = np.full((len(q), 1), -np.inf), …, 0.0\nfor k, v, mask in tiles:\n    scores = …\n"
+            "    top = np.maximum(m, …)\n"
+            "    shift = np.where(…)\n    e, shrink = np.exp(…), np.exp(…)\n    s = s * shrink + …\n"
+            "    mixed = …\n    m = top\nreturn mixed / s",
+        ),
+        (
+            Mistake(
+                tiled_mixture_kept, "wrong-value",
+                "The mixture was made with the old maximum, too. It shrinks by the same factor as the sum.",
+            ),
+            Mistake(
+                tiled_sum_kept, "wrong-value",
+                "The sum was made with the old maximum. It shrinks by the same factor as the mixture.",
+            ),
+            Mistake(
+                tiled_nothing_shrinks, "wrong-value",
+                "When the maximum grows, sum and mixture must shrink by exp(old - new).",
+            ),
+            Mistake(
+                tiled_without_guard, "wrong-value",
+                "-inf - -inf is NaN: while a query has seen nothing but -inf, subtract 0 in place of the maximum.",
+            ),
+            Mistake(
+                tiled_without_mask, "wrong-value",
+                "The mask is added to the scores: exp(-inf) is 0, so what may not be seen counts for nothing.",
+            ),
+            Mistake(
+                tiled_undivided, "wrong-value",
+                "At the end the mixture is divided by the sum.",
+            ),
+            Mistake(
+                tiled_without_maximum, "wrong-value",
+                "exp(score) itself overflows at 710. Subtract the running maximum.",
+            ),
+            Mistake(
+                tiled_columns, "wrong-value",
+                "A maximum for each query goes along the keys: axis=1. With axis=0 there is one for each key; only"
+                " where a tile is square does that fit, and is wrong.",
+            ),
+            Mistake(
+                tiled_average, "wrong-value",
+                "Tiles do not count alike: a tile with larger scores has more weight, and a masked one has none.",
+            ),
+            Mistake(
+                tiled_last, "wrong-value",
+                "The answer has to cover all tiles, not the last one alone.",
+            ),
+            Mistake(
+                tiled_by_the_whole, "wrong-value",
+                "Each query has its own maximum. With a common one, all exponentials of a query with small scores"
+                " become 0.",
+            ),
+        ),
+        (tiled_by_rows, tiled_by_shares),
+        tuple(tile_cases()),
+        adapt=tiles_once,
+        without=("concatenate", "vstack", "hstack"),
+        praise="This is FlashAttention's forward pass, in twelve lines. A GPU's kernel does the same for a tile of "
+               "queries in each block.",
+        stretch=True,
+    ),
+)  # fmt: skip
+
+REFUTATIONS = (
+    Refutation(
+        "09", fuse_by_shape,
+        parse("graph mine(x: f32[2,4]) -> (y) {\n s = sum(x) {axis=[1], keepdims=true}\n y = sub(x, s)\n return y\n}"),
+        parse("graph mine(x: f32[4,4]) -> (y) {\n s = sum(x) {axis=[1]}\n y = sub(x, s)\n return y\n}"),
+        hint_for_axes,
+        "A shape does not say which axis a number belongs to. On a square matrix rows and columns look alike, so a "
+        "compiler has to follow"
+        " each axis from the reduction to the reader. Test with sides of different lengths, and with square ones, too.",
+        judge_rows, "Every group of this graph can be one launch: it walks along the axis that is reduced.",
+    ),
+)  # fmt: skip
