@@ -25,8 +25,8 @@ __version__ = "0.1.0"
 LAZY = {
     **dict.fromkeys(("assert_close", "assert_finite", "constant", "conv2d", "dequantize", "erf", "print_value", "quantize",
                      "random", "random_like", "rsqrt", "spec", "take", "trace", "unpack", "update_slice"), "tracing"),
-    **dict.fromkeys(("chrome_trace", "draw", "draw_clusters", "draw_curves", "draw_diff", "draw_history",
-                     "draw_timeline", "steps"), "drawing"),
+    **dict.fromkeys(("chrome_trace", "draw", "draw_clusters", "draw_curves", "draw_diff", "draw_history", "draw_memory",
+                     "draw_timeline", "placing_steps", "steps"), "drawing"),
     **dict.fromkeys(("to_networkx", "from_networkx"), "view"),
     **dict.fromkeys(("load", "save"), "files"),
     **dict.fromkeys(("explain", "fuse"), "fusion"),

@@ -11,6 +11,8 @@ from typing import NamedTuple
 from .ir import Graph, Node, defs
 from .ops import OPS, Kind, normal_axes
 
+WIDEST = 2048  # columns of the values: a row of the result lies in what a GPU block shares
+
 
 class Attention(NamedTuple):
     """The parts, by name: ``mixed = matmul(shares, v)``, ``scores = matmul(q, k)``, and what lies between them."""
@@ -69,8 +71,10 @@ def match(mixed: Node, nodes: dict[str, Node], users, outputs) -> Attention | No
         elif (OPS[node.op].kind is Kind.ELEMENTWISE or is_relabel(node, nodes)) and set(users[name]) <= {*prologue, *taken}:
             prologue.append(name)
             todo += node.inputs
-    if scores is None or e.type.shape[-1:] == (1,) or mixed.type.shape[-1] == 1:
+    if scores is None or e.type.shape[-1:] == (1,) or not 1 < mixed.type.shape[-1] <= WIDEST:
         return None
+    if nodes[mixed.inputs[0]].type.shape[-1] == 1 or squeezed(mixed)[:-1] != squeezed(e)[:-1]:
+        return None  # the shares became a column, or the values have a batch that the scores lack
     inside = {*taken, *prologue, scores}
     if any(set(users[name]) - inside or name in outputs for name in inside - {mixed.name}):
         return None

@@ -1,4 +1,4 @@
-"""Benchmarks: ``minigraph bench passes``, ``llm`` and ``checker``. Ratios come from one run.
+"""Benchmarks: ``minigraph bench passes``, ``llm``, ``checker``, ``gpu``, ``quant`` and ``sparse``. Ratios come from one run.
 
 Each benchmark is a function that returns rows (dicts) for a table. Times vary with the machine and its load, so
 nothing here is a test.
@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from .ir import Builder, Graph
+from .measure import gpu_machine
 from .passes import cse, dce, fold, simplify
 from .text import parse, print_graph
 from .verify import verify
@@ -154,4 +155,44 @@ def bench_checker() -> list[Row]:
     return bench_checker()
 
 
-BENCHES: dict[str, Callable[[], list[Row]]] = {"passes": bench_passes, "llm": bench_llm, "checker": bench_checker}
+def bench_gpu() -> dict[str, list[Row]]:
+    """All that the chapters show of a GPU; see ``minigraph.bench_gpu``. Says on standard error how far it is."""
+    from .bench_gpu import bench_gpu
+
+    return bench_gpu(tell=lambda text: print(text, file=sys.stderr, flush=True))
+
+
+def bench_quant() -> dict[str, list[Row]]:
+    """What fewer bits cost and bring; see ``minigraph.bench_quant``."""
+    from .bench_quant import bench_quant
+
+    return bench_quant()
+
+
+def bench_sparse() -> list[Row]:
+    """When zeros pay, and when not; see ``minigraph.bench_sparse``."""
+    from .bench_sparse import bench_sparse
+
+    return bench_sparse()
+
+
+def bench_cpu() -> list[Row]:
+    """Generated C against NumPy and other compilers; see ``minigraph.bench_cpu``."""
+    from .bench_cpu import bench_cpu
+
+    return bench_cpu()
+
+
+def bench_memory() -> list[Row]:
+    """Planners against instances; see ``minigraph.bench_memory``."""
+    from .bench_memory import bench_memory
+
+    return bench_memory()
+
+
+# each gives the rows of one table, or several tables by name
+BENCHES: dict[str, Callable[[], list[Row] | dict[str, list[Row]]]] = {
+    "passes": bench_passes, "llm": bench_llm, "checker": bench_checker, "gpu": bench_gpu,
+    "quant": bench_quant, "sparse": bench_sparse, "cpu": bench_cpu, "memory": bench_memory,
+}  # fmt: skip
+RECORDED: dict[str, Callable[[], dict[str, str]]] = {"gpu": gpu_machine}  # what can be kept, with the machine's name

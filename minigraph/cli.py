@@ -1,4 +1,4 @@
-"""The command line: ``minigraph show|opt|run|why|draw|generate|doctor|bench|fuzz``.
+"""The command line: ``minigraph show|opt|run|why|draw|launches|code|plan|generate|doctor|bench|fuzz``.
 
 Exit status: 0 done, 1 the input is wrong (one sentence on standard error), 2 the command line is wrong,
 130 interrupted, 141 nobody reads the output any more. ``MINIGRAPH_DEBUG=1`` adds tracebacks.
@@ -24,7 +24,8 @@ from .files import save
 from .ir import Graph
 from .command.options import UsageError, arg, read_options, whole
 from .pipeline import DEFAULT, Optimized, optimize
-from .run_numpy import compile, stats
+from .backends import compile
+from .run_numpy import stats
 from .command.targets import load_target
 from .text import print_diff, print_graph
 from .types import type_of
@@ -91,10 +92,10 @@ def opt(args) -> None:
 def run(args) -> None:
     check_suffix(args.output, ".npz")
     graph = load_or_optimize(args)
-    executable = compile(graph)
+    executable = compile(graph, backend=args.backend)
     arrays = read_inputs(graph, args.input, args.inputs, args.seed)
     with contextlib.redirect_stdout(sys.stderr) if args.json else contextlib.nullcontext():  # a graph may print
-        outputs = executable(arrays, seed=args.seed)
+        outputs = executable(arrays, seed=args.seed, **({"to_host": True} if args.backend == "cupy" else {}))
     if args.output:
         write_npz(args.output, outputs)
     if args.json:
@@ -127,6 +128,54 @@ def draw(args) -> None:
         out(picture.dot)
 
 
+def launches(args) -> None:
+    from .backends import matmul_rows
+    from .fusion import explain, fuse
+    from .plan import make_plan
+
+    graph = load_or_optimize(args)
+    partition = fuse(graph, rows=matmul_rows(args.backend), enabled=not args.unfused)
+    if args.explain:
+        return out(explain(partition, args.explain) + "\n")
+    plan = make_plan(partition)
+    rows = [{"launch": one.name, "kind": one.kind, "operations": len(one.nodes), "read": one.bytes_read,
+             "written": one.bytes_written, "flops": one.flops} for one in plan.launches]
+    total = {"launches": len(rows), "bytes": plan.bytes_moved, "arena": plan.arena_bytes, "bound": plan.placement.lower_bound}
+    if args.json:
+        return out(tables.to_json({"graph": graph.name, "launches": rows, "total": total}))
+    out(tables.table(rows) + "\n" + tables.table([total]))
+
+
+def code(args) -> None:
+    from .codegen.program import c_program, cuda_program
+    from .fusion import fuse
+    from .plan import make_plan
+
+    plan = make_plan(fuse(load_or_optimize(args), enabled=not args.unfused))
+    out((cuda_program(plan) if args.dialect == "cuda" else c_program(plan, args.threads)).source)
+
+
+def plan(args) -> None:
+    check_suffix(args.draw, ".svg", ".png", ".html")
+    from .command.instances import read_instance
+    from .planners import PLANNERS, plan_memory
+
+    if args.planner not in PLANNERS:
+        raise UsageError(f"there is no planner '{args.planner}': " + (nearest(args.planner, PLANNERS) or f"there are {', '.join(PLANNERS)}"))
+    buffers = read_instance(args.file)
+    start = time.process_time()
+    found = plan_memory(buffers, args.planner, seconds=args.seconds, seed=args.seed, capacity=args.capacity)
+    seconds = round(time.process_time() - start, 2)
+    if args.draw:
+        from .drawing import draw_memory
+
+        draw_memory(buffers, found, os.path.basename(args.file)).save(args.draw)
+    ratio = found.footprint / found.lower_bound if found.lower_bound else 1.0
+    row = {"footprint": found.footprint, "lower_bound": found.lower_bound, "ratio": round(ratio, 4), "optimal": found.optimal,
+           "planner": found.planner, "seconds": seconds}
+    out(tables.to_json({**row, "offsets": dict(zip((b.name for b in buffers), found.offsets))}) if args.json else tables.table([row]))
+
+
 def generate(args) -> None:
     from .models.compiled import generate
 
@@ -154,17 +203,35 @@ def doctor(args) -> int:
 
 
 def bench(args) -> None:
-    from .bench import BENCHES
+    check_suffix(args.out, ".json")
+    from .bench import BENCHES, RECORDED
 
     if args.name not in BENCHES:
         hint = nearest(args.name, BENCHES) or f"there are {', '.join(BENCHES)}"
         raise UsageError(f"no benchmark is named '{args.name}': {hint}")
-    rows = BENCHES[args.name]()
-    out(tables.to_json({"bench": args.name, "rows": rows}) if args.json else tables.table(rows))
+    if args.out and args.name not in RECORDED:
+        raise UsageError(f"--out keeps what was measured on a named machine: it goes with {', '.join(RECORDED)}")
+    if args.out and not os.path.isdir(os.path.dirname(args.out) or "."):
+        raise UsageError(f"'{args.out}' cannot be written: there is no such folder")  # now, not after minutes
+    rows = BENCHES[args.name]()  # of one table, or of several by name
+    several = isinstance(rows, dict)
+    if args.json:
+        out(tables.to_json({"bench": args.name, "tables" if several else "rows": rows}))
+    else:
+        out("\n".join(f"{name}\n{tables.table(each)}" for name, each in rows.items()) if several
+            else tables.table(rows))
+    if args.out:
+        from .recordings import save_recording
+
+        save_recording(args.out, rows if several else {args.name: rows}, kind=args.name, machine=RECORDED[args.name](),
+                       command=f"minigraph bench {args.name} --out FILE")
 
 
 def fuzz(argv: list[str]) -> int:
-    from .fuzz import main
+    if any(argument.startswith("--backend") for argument in argv):
+        from .fuzz_backends import main
+    else:
+        from .fuzz import main
 
     return main(argv)
 
@@ -182,6 +249,7 @@ PASSES = (
         "reassoc, or fast for all (default: none, so that every bit is kept)"),
 )  # fmt: skip
 OPT = arg("--opt", action="store_true", help="optimize first")
+UNFUSED = arg("--unfused", action="store_true", help="a launch for each operation, to compare with")
 JSON = arg("--json", action="store_true", help="print one JSON object")
 
 # name -> (function, what it does, its arguments; None where the function reads them itself)
@@ -198,6 +266,8 @@ COMMANDS: dict[str, tuple[Callable, str, tuple | None]] = {
         *TARGET, arg("-i", "--input", metavar="NAME=VALUE", action="append", default=[],
                      help="a number for every element, a list like [[1,2],[3,4]], FILE.npy, random, zeros or ones"),
         arg("--inputs", metavar="FILE.npz", help="inputs by name"), OPT, *PASSES,
+        arg("--backend", choices=("reference", "numpy", "c", "cupy"), default="reference", help="what runs it (default: %(default)s, NumPy"
+            " call by call; numpy: the plan in an arena; c: generated code; cupy: a GPU)"),
         arg("--seed", type=whole, default=0, metavar="N", help="of random inputs and random operations (default: 0)"),
         arg("-o", dest="output", metavar="OUT.npz", help="write the outputs"), JSON)),
     "why": (why, "say where a value comes from, or what became of it", (
@@ -206,6 +276,20 @@ COMMANDS: dict[str, tuple[Callable, str, tuple | None]] = {
         *TARGET, arg("-o", dest="output", metavar="OUT", help="a file .svg, .png, .dot or .html"), OPT, *PASSES,
         arg("--diff", action="store_true", help="before and after the passes, in one picture"),
         arg("--steps", action="store_true", help="a page with a panel for each pass (with -o OUT.html)"))),
+    "launches": (launches, "the launches of a graph: what is fused, bytes and flops of each, the arena", (
+        *TARGET, OPT, *PASSES, UNFUSED,
+        arg("--backend", choices=("numpy", "c", "cupy"), default="c", help="for which (default: %(default)s; the others have a library for products)"),
+        arg("--explain", metavar="NAME", help="why this value is computed where it is"), JSON)),
+    "code": (code, "the generated source of a graph", (
+        *TARGET, OPT, *PASSES, UNFUSED, arg("--dialect", choices=("c", "cuda"), default="c", help="(default: %(default)s)"),
+        arg("--threads", type=whole, default=1, metavar="N", help="of C (default: 1)"))),
+    "plan": (plan, "place buffers in memory: FILE.csv with the columns id, lower, upper, size", (
+        arg("file", metavar="FILE.csv"), arg("--planner", default="best_of_orders", metavar="NAME",
+            help="naive, first_fit, best_fit, greedy_by_size, greedy_by_breadth, best_of_orders (default) or exact"),
+        arg("--seconds", type=float, default=30.0, metavar="N", help="of computing, for exact (default: 30)"),
+        arg("--seed", type=whole, default=0, metavar="N", help="for exact (default: 0)"),
+        arg("--capacity", type=whole, metavar="BYTES", help="exact stops where this is enough"),
+        arg("--draw", metavar="OUT.svg", help="the buffers as rectangles: time by offset"), JSON)),
     "generate": (generate, "let SmolLM2-135M answer a prompt, through its optimized graph", (
         arg("prompt", metavar="PROMPT", nargs="+"),
         arg("--tokens", type=whole, default=128, metavar="N", help="at most (default: %(default)s)"),
@@ -216,8 +300,10 @@ COMMANDS: dict[str, tuple[Callable, str, tuple | None]] = {
         arg("--stats", action="store_true", help="nodes after each pass and tokens/s, on standard error"))),
     "doctor": (doctor, "say what works here, and what to do about what does not", (JSON,)),
     "bench": (bench, "measure on this machine", (
-        arg("name", metavar="NAME", help="passes (the compiler's own speed) or llm (tokens/s)"), JSON)),
-    "fuzz": (fuzz, "look for a graph that a pass gets wrong", None),
+        arg("name", metavar="NAME",
+            help="passes (the compiler's own speed), llm (tokens/s) or gpu (launches, kernels, tokens/s)"),
+        arg("--out", metavar="FILE.json", help="with gpu: also write a recording, for minigraph/recordings/"), JSON)),
+    "fuzz": (fuzz, "look for a graph that a pass gets wrong, or --backend numpy, c or cuda", None),
 }  # fmt: skip
 
 EXAMPLES = """\

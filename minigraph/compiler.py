@@ -58,13 +58,19 @@ def machine() -> str:
 
 
 def cache_folder() -> Path:
-    """``$MINIGRAPH_CACHE``, or the user's cache; a temporary folder where that cannot be written."""
+    """``$MINIGRAPH_CACHE``, or the user's cache; where that cannot be written, a folder for this process alone."""
     folder = Path(os.environ.get("MINIGRAPH_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "minigraph")
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
         return folder
     except OSError:
-        return Path(tempfile.gettempdir())
+        return Path(own_folder().name)  # never a common one: anybody could have put a library there
+
+
+@functools.lru_cache(maxsize=None)
+def own_folder() -> tempfile.TemporaryDirectory:
+    return tempfile.TemporaryDirectory(prefix="minigraph-")
 
 
 def build(source: str, threads: bool = False) -> ctypes.CDLL:
@@ -93,7 +99,7 @@ def make(source: str, flags: list[str], path: Path) -> None:
         for attempt in ([*flags, "-Wl,-Bsymbolic"], [flag for flag in flags if flag != "-march=native"]):  # not all know these
             command = [*need_compiler(), *attempt, "-shared", "-fPIC", "-o", str(library), str(code), "-lm"]
             done = subprocess.run(command, capture_output=True, text=True)
-            if done.returncode == 0:
+            if done.returncode == 0 and library.exists():
                 break
         else:
             first = [line for line in done.stderr.splitlines() if "error" in line][:3]

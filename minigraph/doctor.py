@@ -21,17 +21,6 @@ PACKAGES = ("jupyterlab", "numpy", "networkx", "matplotlib", "graphviz", "gguf",
 SETUP = "Run `python3 -m course setup` at the top of the project."
 GPU_DRIVER_FOR_CUDA_13 = 580  # the first major version of NVIDIA's driver that runs CUDA 13
 
-# A program of its own, because a broken driver may crash or hang the process that asks it: it imports CuPy, finds a
-# device, allocates there, compiles and runs a one-line kernel, and prints what it found as its last line.
-CUPY_PROBE = """
-import cupy
-count = cupy.cuda.runtime.getDeviceCount()
-double = cupy.ElementwiseKernel("float32 x", "float32 y", "y = x + x", "minigraph_doctor")
-assert float(double(cupy.ones(4, dtype="float32")).sum()) == 8.0
-name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
-print(f"CuPy {cupy.__version__} on {name}" + (f" and {count - 1} more" if count > 1 else ""))
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -149,7 +138,9 @@ def cupy_row() -> Row:
             "no NVIDIA GPU seen, CuPy not installed",
             "None is needed: cells that use a GPU show recorded results.",
         )
-    status, output = ask([sys.executable, "-c", CUPY_PROBE], timeout=120)
+    # in a process of its own, because a broken driver may crash or hang the one that asks it
+    program = Path(__file__).with_name("gpu.py").read_text(encoding="utf-8")
+    status, output = ask([sys.executable, "-c", program], timeout=120)
     if status == 0:
         return Row("CuPy and GPU", "ok", last_line(output))
     remedy = (
@@ -157,7 +148,7 @@ def cupy_row() -> Row:
         if gpu
         else "Cells that use a GPU show recorded results; to use one, see to it that `nvidia-smi` lists it."
     )
-    return Row("CuPy and GPU", "optional", f"CuPy is installed but does not work: {last_line(output)}", remedy)
+    return Row("CuPy and GPU", "optional", f"CuPy is installed, but {last_line(output)}", remedy)
 
 
 def nvidia_gpu() -> tuple[str, int]:

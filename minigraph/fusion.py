@@ -7,6 +7,7 @@ whatever leaves a joined node stays inside its cluster.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -19,7 +20,7 @@ from .ops import OPS, Kind, normal_axes
 
 MOVES = ("concat", "pad", "take", "update_slice")  # they copy elements from place to place; the kernel is a few loops
 REDUCES = ("sum", "prod", "mean", "max", "min", "any", "all")  # the reductions for which a kernel can be generated
-PRODUCTS = ("matmul", "packed_matmul")
+PRODUCTS = ("matmul", "packed_matmul", "sparse_matmul", "block_matmul")
 VIEWS = ("reshape", "transpose", "broadcast_to", "slice")
 AHEAD = 16  # nodes between a reduction and the element-wise work on its rows
 ROWS = 4  # a product of at most so many rows is generated: it only streams its weights, as a good library does too
@@ -267,7 +268,7 @@ def reduces_elsewhere(node: Node, cluster: Open, place: tuple[int, ...], facts: 
 
 def has_too_many_operands(node, home, facts):
     cluster = home[facts.users[node.name][0]]
-    if len(cluster.operands | set(node.inputs)) > MOST_OPERANDS:
+    if len((cluster.operands | set(node.inputs)) - {node.name}) > MOST_OPERANDS:
         return f"a launch has at most {MOST_OPERANDS} operands"
 
 
@@ -297,8 +298,11 @@ def is_generated(node: Node, facts: Facts) -> bool:
     types = tuple(facts.nodes[name].type for name in node.inputs)
     if kind is Kind.ELEMENTWISE:
         return C.supports(OPS[node.op], types, node.type, node.value)
-    if node.op == "packed_matmul":
-        return node.value.format.endswith("x16") and node.type.size <= PACKED_ROWS * node.type.shape[-1] and facts.rows > 0
+    if node.op in PRODUCTS and node.op != "matmul":  # their weights are read from end to end, so not through a view
+        interleaved = node.op != "packed_matmul" or node.value.format.endswith("x16")
+        solid = all(facts.nodes[name].op not in VIEWS for name in node.inputs[1:])
+        some = facts.nodes[node.inputs[0]].type.size > 0
+        return interleaved and solid and some and 0 < node.type.size <= PACKED_ROWS * node.type.shape[-1] and facts.rows > 0
     if node.op == "matmul":
         return node.type.dtype in ("f32", "f64") and few_rows(node, facts) <= facts.rows
     if node.op in REDUCES:
@@ -366,11 +370,12 @@ def problems(graph: Graph, clusters: Iterable[Cluster]) -> list[str]:
     found, home = [], {}
     computed = [node for node in graph.nodes if node.op not in ("input", "const")]
     for number, cluster in enumerate(clusters):
-        for name in cluster.nodes:
-            if home.setdefault(name, number) != number or cluster.nodes.count(name) > 1:
+        for name, times in Counter(cluster.nodes).items():
+            if home.setdefault(name, number) != number or times > 1:
                 found.append(f"{name} is in two clusters")
+    names = {node.name for node in computed}
     found += [f"{node.name} is in no cluster" for node in computed if node.name not in home]
-    found += [f"{name} is no node to compute" for name in home if name not in {node.name for node in computed}]
+    found += [f"{name} is no node to compute" for name in home if name not in names]
     if found:
         return found
     edges = [(home[name], home[node.name], name) for node in computed for name in node.inputs if name in home]

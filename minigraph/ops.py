@@ -14,7 +14,7 @@ from enum import Enum
 
 import numpy as np
 
-from . import formats
+from . import formats, sparse
 from .errors import CheckFailed, GraphError, nearest
 from .types import DTYPES, TOKEN, Type, broadcast, check_size
 
@@ -341,6 +341,28 @@ def infer_packed_matmul(types, attrs):
     return Type("f32", (*x.shape[:-1], weights.shape[0]))
 
 
+def infer_sparse_matmul(types, attrs):
+    x, values, indices = types
+    tiles, half = values.shape[:2] if len(values.shape) == 3 else (0, 0)
+    need(values == Type("f32", (tiles, half, sparse.TILE)) and half % (sparse.WORD // 2) == 0
+         and indices == Type("u32", (tiles, half * 2 // sparse.WORD, sparse.TILE)),
+         f"a 2:4 matrix is values f32[N/16, K/2, 16] and indices u32[N/16, K/32, 16], not {values} and {indices}")
+    need(x.dtype == "f32" and x.shape[-1:] == (half * 2,), f"sparse_matmul of {x} and rows of {half * 2}: it takes f32[..., {half * 2}]")
+    return Type("f32", (*x.shape[:-1], tiles * sparse.TILE))
+
+
+def infer_block_matmul(types, attrs):
+    x, values, indices, starts = types
+    count, columns = values.shape[:2] if len(values.shape) == 3 else (0, 0)
+    tiles = starts.shape[0] - 1 if starts.shape and starts.shape[0] else 0
+    need(values == Type("f32", (count, columns, sparse.TILE)) and columns and indices == Type("i32", (count,))
+         and starts == Type("i32", (tiles + 1,)),
+         f"blocks are values f32[B, columns, 16], indices i32[B] and starts i32[N/16 + 1], not {values}, {indices} and {starts}")
+    need(x.dtype == "f32" and len(x.shape) >= 1 and x.shape[-1] % columns == 0,
+         f"block_matmul takes f32[..., K] of whole blocks of {columns}, not {x}")
+    return Type("f32", (*x.shape[:-1], tiles * sparse.TILE))
+
+
 def infer_random(types, attrs):
     need(attrs.dtype in ("f32", "f64"), f"random draws are f32 or f64, not {attrs.dtype}")
     if attrs.dist not in DISTRIBUTIONS:
@@ -540,6 +562,15 @@ def packed_matmul_flops(types, attrs, result):
     return 2 * result.size * types[0].shape[-1]
 
 
+def sparse_matmul_flops(types, attrs, result):
+    return 2 * result.size * types[1].shape[1]
+
+
+def block_matmul_flops(types, attrs, result):
+    rows = types[0].size // types[0].shape[-1] if types[0].size else 0
+    return 2 * rows * types[1].size
+
+
 def conv2d_flops(types, attrs, result):
     return 2 * result.size * math.prod(types[1].shape[1:])
 
@@ -654,6 +685,9 @@ ROWS = (
     Op("unpack", Kind.PACKING, (1, 1), infer_unpack, formats.unpack, flops=per_element, attrs=(("format", "str", REQUIRED),)),
     Op("packed_matmul", Kind.CONTRACTION, (2, 2), infer_packed_matmul, formats.packed_matmul, flops=packed_matmul_flops,
        attrs=(("format", "str", REQUIRED),)),
+    # zeros that are not stored, see sparse.py: x @ W.T for W that is 2:4, and of blocks; what is not stored is not multiplied
+    Op("sparse_matmul", Kind.CONTRACTION, (3, 3), infer_sparse_matmul, sparse.sparse_matmul, flops=sparse_matmul_flops),
+    Op("block_matmul", Kind.CONTRACTION, (4, 4), infer_block_matmul, sparse.block_matmul, flops=block_matmul_flops),
     # layout: they move elements and change none
     layout_op("reshape", (1, 1), lambda x, shape: x.reshape(shape), infer_reshape, ("shape", "ints", REQUIRED)),
     layout_op("transpose", (1, 1), lambda x, perm: x.transpose(perm), infer_transpose, ("perm", "ints", REQUIRED)),

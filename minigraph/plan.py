@@ -183,12 +183,14 @@ def share_memory(launches, nodes, access, donate, partition) -> list[Launch]:
 
 
 def ours_after_update(launch, nodes, access, ours) -> set[str]:
-    """The launch's name in a set, if it is an update of donated memory that does not read it in another way."""
+    """The launch's name in a set, if it is an update of all of donated memory that does not read it in another way."""
     node = nodes[launch.name]
     if node.op != "update_slice" or len(launch.nodes) != 1:
         return set()
-    target, update = access[node.inputs[0]], access[node.inputs[1]]
-    return {launch.name} if target.buffer in ours and target.contiguous and update.buffer != target.buffer else set()
+    target, *others = (access[name] for name in node.inputs)
+    if target.buffer not in ours or target != whole(target.buffer, nodes[target.buffer].type):
+        return set()  # a view of it has another shape than what the caller gets back
+    return set() if any(other.buffer == target.buffer for other in others) else {launch.name}
 
 
 def same_elements(launch: Launch, name: str, nodes: dict[str, Node], access: dict[str, Access]) -> bool:
@@ -218,12 +220,14 @@ def lay_out(graph, launches, nodes, access, planner) -> tuple[dict[str, Region],
         start.setdefault(access[launch.name].buffer, index)
         for name in (launch.name, *launch.reads):
             end[access[name].buffer] = index + 1
-    outputs = []
+    in_place = {launch.name for launch in launches if launch.in_place}
+    outputs, given = [], set()
     for public, value in graph.outputs:
         buffer = access[value].buffer
         own = buffer not in where and buffer == value and access[value].contiguous
-        updated = where.get(buffer) == "input" and any(one.name == value and one.in_place for one in launches)
+        updated = where.get(buffer) == "input" and value in in_place and value not in given
         outputs.append(Output(public, value, not (own or updated)))
+        given.add(value)
         if own:
             where[buffer] = "output"
         end[buffer] = len(launches)
@@ -263,12 +267,16 @@ def check_plan(plan: Plan) -> list[str]:
                 return
 
     for name, region in plan.regions.items():
+        if region.offset % ALIGNMENT or region.offset < 0:
+            found.append(f"{name} lies at byte {region.offset}, which is no multiple of {ALIGNMENT}")
         if region.where in ("input", "const"):
             holds.update(dict.fromkeys(lines(name), name))
     for launch in plan.launches:
+        places = lines(launch.name)
         for name in launch.reads:
             look(name, launch.name)
-        places = lines(launch.name)
+            if not set(places).isdisjoint(lines(name)) and (name != launch.in_place or lines(name)[0] != places[0]):
+                found.append(f"{launch.name} writes where it still reads {name}")
         if places and places[0][0] == "arena" and places[-1][1] >= plan.arena_bytes:
             found.append(f"{launch.name} does not fit the arena")
         if plan.regions[plan.access[launch.name].buffer].where == "const" or (

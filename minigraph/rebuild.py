@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -40,9 +40,9 @@ ORIGINS = 8  # source lines that one node remembers
 class Env:
     """What a visit may ask: the new graph so far."""
 
-    def __init__(self, graph: Graph):
+    def __init__(self, graph: Graph, taken: Iterable[str] = ()):
         self.defs: dict[str, Node] = {}  # value name -> node of the new graph, already rewritten
-        self._names = defs(graph)
+        self._names = dict.fromkeys(taken) | defs(graph)
 
     def type(self, name: str) -> Type:
         return self.defs[name].type
@@ -54,18 +54,19 @@ class Env:
         return name
 
 
-def rebuild(graph: Graph, visit: Callable[[Node, Env], Rewrite | None]) -> Result:
+def rebuild(graph: Graph, visit: Callable[[Node, Env], Rewrite | None], taken: Iterable[str] = ()) -> Result:
     """Offer each node to ``visit``, in order, with operands that are already rewritten.
 
     So there is no recursion and no worklist: a rule that looks down sees final operands. New nodes are offered
-    again; a visit must make progress (see ``simplify``), or this does not end.
+    again; a visit must make progress (see ``simplify``), or this does not end. New values get no name that is
+    ``taken``, by values that are gone.
     """
     with no_collection():
-        return walk(graph, visit)
+        return walk(graph, visit, Env(graph, taken))
 
 
-def walk(graph: Graph, visit: Callable[[Node, Env], Rewrite | None]) -> Result:
-    env, alias, steps = Env(graph), {}, []
+def walk(graph: Graph, visit: Callable[[Node, Env], Rewrite | None], env: Env) -> Result:
+    alias, steps = {}, []
     for node in graph.nodes:
         if alias:
             inputs = tuple([alias.get(name, name) for name in node.inputs])

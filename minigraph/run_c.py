@@ -28,8 +28,8 @@ class CExecutable:
         self.program = program or c_program(plan, threads)
         self.memory = Memory(plan, packed=True)
         self.library = library or (build(self.program.source, threads > 1) if self.program.kernels else None)
-        if threads > 1 and self.library:
-            self.library.omp_set_num_threads(threads)
+        if threads > 1 and (setter := getattr(self.library, "omp_set_num_threads", None)):  # not there where no loop is shared
+            setter(threads)
         self.table = (ctypes.c_void_p * len(self.program.slots))()
         self.table[0] = address(self.memory.arena)
         for name, slot in self.program.slots.items():
@@ -69,6 +69,9 @@ class CExecutable:
     def bind(self, inputs: Mapping[str, np.ndarray] | None = None, /, **named) -> Callable[[], None]:
         """For many runs on the same arrays: ``bound()`` reads them and overwrites ``bound.outputs`` each time."""
         given = self.point({**(inputs or {}), **named})
+        for name, array in given.items():
+            if array.size and address(array) != address(self.memory.flat[name]):
+                raise RunError(f"input '{name}' cannot be bound: its elements do not lie in one aligned row, so every run would copy them")
         return Bound(self, given)
 
 

@@ -74,8 +74,11 @@ class Signature:
             if name not in self.inputs:
                 raise RunError(f"cannot donate '{name}': it is not an input. " + nearest(name, self.inputs))
 
-    def check(self, inputs: dict) -> list[np.ndarray]:
-        """The arrays in the graph's order; RunError for one that is missing, unknown or of another type."""
+    def check(self, inputs: dict, asarray: Callable = np.asarray, bounds: Callable = byte_bounds) -> list[np.ndarray]:
+        """The arrays in the graph's order; RunError for one that is missing, unknown or of another type.
+
+        ``asarray`` and ``bounds`` are for arrays that are not NumPy's.
+        """
         for name in inputs:
             if name not in self.inputs:
                 raise RunError(f"'{name}' is not an input of {self.name}; its inputs are"
@@ -84,20 +87,20 @@ class Signature:
         for name, type in self.inputs.items():
             if name not in inputs:
                 raise RunError(f"input '{name}' ({type}) is missing")
-            array = np.asarray(inputs[name])
+            array = asarray(inputs[name])
             if array.dtype != DTYPES[type.dtype] or array.shape != type.shape:
                 raise RunError(f"input '{name}' is {type}, but an array {array.dtype}{list(array.shape)} was given")
-            if name in self.donate and not array.flags.writeable:
+            if name in self.donate and not getattr(array.flags, "writeable", True):
                 raise RunError(f"input '{name}' is donated, so it is written to, but the array is read-only")
             arrays.append(array)
         if self.donate:
-            self.check_overlap(arrays)
+            self.check_overlap(arrays, bounds)
         return arrays
 
-    def check_overlap(self, arrays: list[np.ndarray]) -> None:
+    def check_overlap(self, arrays: list[np.ndarray], bounds: Callable) -> None:
         """A donated array is written to, so no other input may lie in the same memory."""
         end, name = -1, ""  # of those so far, the one that reaches furthest
-        for start, stop, other in sorted((*byte_bounds(array), name) for name, array in zip(self.inputs, arrays) if array.size):
+        for start, stop, other in sorted((*bounds(array), name) for name, array in zip(self.inputs, arrays) if array.size):
             if start < end and not self.donate.isdisjoint((name, other)):
                 raise RunError(f"inputs '{name}' and '{other}' share memory, and one of them is donated, so it is written to")
             end, name = max((end, name), (stop, other))
@@ -146,8 +149,11 @@ class Executable:
                            if last_use[name] == node.name and name not in kept])
             if node.name not in last_use and node.name not in kept:
                 frees += (slot[node.name],)  # nobody reads it
-            code.append(Instruction(bind_call(node, node.name in self.in_place), args, slot[node.name], frees, node))
+            code.append(Instruction(self.bind_call(node), args, slot[node.name], frees, node))
         return code
+
+    def bind_call(self, node: Node) -> Callable:
+        return bind_call(node, node.name in self.in_place)
 
     def __call__(self, inputs: Mapping[str, np.ndarray] | None = None, /, *, seed: int = 0, **named):
         slots = list(self.start)

@@ -41,7 +41,7 @@ class Memory:
             if region.where == "arena":
                 self.flat[name] = self.arena[region.offset:region.offset + region.nbytes].view(self.dtype(name))
             elif region.where == "const":
-                self.flat[name] = plan.nodes[name].value.array.reshape(-1)
+                self.flat[name] = np.require(plan.nodes[name].value.array.reshape(-1), requirements="A")
         if packed:
             self.pack()
 
@@ -63,9 +63,9 @@ class Memory:
     def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
         """Take the inputs, and fresh arrays for the outputs."""
         for name, array in inputs.items():
-            if name in self.plan.donate and not array.flags.c_contiguous:
-                raise RunError(f"input '{name}' is donated, so it is written to, but its elements do not lie in one row")
-            self.flat[name] = np.ascontiguousarray(array).reshape(-1)
+            if name in self.plan.donate and not (array.flags.c_contiguous and array.flags.aligned):
+                raise RunError(f"input '{name}' is donated, so it is written to, but its elements do not lie in one aligned row")
+            self.flat[name] = np.require(array, requirements="CA").reshape(-1)
         for name, region in self.plan.regions.items():
             if region.where == "output":
                 self.flat[name] = np.empty(self.plan.type(name).size, self.dtype(name))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import gc
 import itertools
 import math
@@ -13,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from .errors import MinigraphError
+from .gpu import gpu_status
 from .launch_model import quantity
 
 LEAST = 3  # runs of each function, however slow
@@ -82,24 +82,9 @@ def import_cupy():
     return cupy
 
 
-@functools.cache
 def gpu_here() -> str:
-    """An empty text where CuPy computes on a GPU, else why not. Asked once, for a first try can take seconds."""
-    try:
-        import cupy
-    except Exception as error:  # what a missing driver or library raises is not always an ImportError
-        missing = isinstance(error, ModuleNotFoundError) and error.name == "cupy"
-        return "CuPy is not installed" if missing else f"CuPy does not import ({first_line(error)})"
-    try:  # a device may be listed and yet refuse memory or a kernel
-        if float((cupy.ones(2, dtype="float32") + 1).sum()) != 4.0:
-            return "the GPU computes 1 + 1 wrongly"
-    except Exception as error:
-        return f"CuPy is installed but does not work ({first_line(error)})"
-    return ""
-
-
-def first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+    """An empty text where CuPy computes on a GPU, else why not. Tried once, for a first try can take seconds."""
+    return gpu_status().reason
 
 
 # ---- timing -----------------------------------------------------------------------------------------------------

@@ -68,4 +68,4 @@ def test_a_function_without_a_row_is_skipped_with_the_reason(tmp_path, capsys):
 def test_the_command_line():
     command = [sys.executable, str(CASES.parent / "run_cases.py"), "--only", "B34b"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=CASES.parents[1])
-    assert done.returncode == 0 and "1 right, 0 wrong, 0 skipped, 44 runs" in done.stdout, done.stderr
+    assert done.returncode == 0 and "1 right, 0 wrong, 0 skipped, 64 runs" in done.stdout, done.stderr

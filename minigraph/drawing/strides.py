@@ -16,7 +16,7 @@ COLOURS = ("#0072b2", "#a84300", "#00664b", "#8c3f6a", "#756f00")  # one an axis
 
 
 def stride_ruler(type: Type | str, perm: tuple[int, ...] | None = None) -> Picture:
-    """An array of this type in memory, row by row, and how ``transpose(x, perm)`` walks it; without ``perm``, how x does.
+    """An array x of this type in memory, row by row, and how ``transpose(x, perm)`` walks it (or x, without ``perm``).
 
     One cell is one element. Under the memory there is a line for each axis, with the index at each cell where the axis
     steps from the first element on, and a last one that numbers the cells in the order in which they are read.
@@ -26,16 +26,18 @@ def stride_ruler(type: Type | str, perm: tuple[int, ...] | None = None) -> Pictu
     rank = len(type.shape)
     order = tuple(range(rank)) if perm is None else tuple(perm)
     if sorted(order) != list(range(rank)):
-        raise MinigraphError(f"{list(order)} is no permutation of the axes of {type}\n  it names each of {list(range(rank))} once")
+        raise MinigraphError(f"{list(order)} is no permutation of the axes of {type}"
+                             f"\n  it names each of {list(range(rank))} once")
     if not 1 <= type.size <= CELLS:
-        raise MinigraphError(f"{type} has {type.size} elements, and a ruler has 1 to {CELLS} cells\n  draw a smaller array")
+        raise MinigraphError(f"{type} has {type.size} elements, and a ruler has 1 to {CELLS} cells"
+                             "\n  draw a smaller array")
     shape = tuple(type.shape[axis] for axis in order)
     strides = tuple(row_major(type.shape)[axis] for axis in order)
     visits = [sum(i * stride for i, stride in zip(index, strides)) for index in product(*map(range, shape))]
     size = DTYPES[type.dtype].itemsize
     title = f"strides of {type}" + (f" transposed by {list(order)}" if perm is not None else "")
-    dot = digraph([statement("ruler", label=table(type, shape, strides, visits, size), shape="plain", fillcolor="white")],
-                  label=font(title, SMALL, DIM))
+    ruler = statement("ruler", label=table(type, shape, strides, visits, size), shape="plain", fillcolor="white")
+    dot = digraph([ruler], label=font(title, SMALL, DIM))
     return Picture(dot, describe(title, type.size, shape, strides, visits, size), title)
 
 
@@ -46,21 +48,19 @@ def table(type: Type, shape, strides, visits: list[int], size: int) -> Html:
     for axis, (length, stride) in enumerate(zip(shape, strides)):
         at = {step * stride: f"{step}" for step in range(length)}
         words = f"axis {axis}: length {length}, stride {stride} = {stride * size} bytes"
-        lines.append(line(words, [at.get(cell, "") for cell in range(type.size)], "#ffffff", COLOURS[axis % len(COLOURS)], "B"))
+        steps = [at.get(cell, "") for cell in range(type.size)]
+        lines.append(line(words, steps, "#ffffff", COLOURS[axis % len(COLOURS)], "B"))
     turns = {cell: turn for turn, cell in enumerate(visits)}
     lines.append(line("read in order", [turns[cell] for cell in range(type.size)], "#d9ebf7"))
     return Html(f'<TABLE BORDER="0" CELLBORDER="1" CELLSPACING="0" CELLPADDING="5">{"".join(lines)}</TABLE>')
 
 
 def line(label: str, cells, fill: str, colour: str | None = None, tag: str = "") -> str:
-    """A row; a cell with nothing in it is left white."""
-    boxes = "".join(f'<TD BGCOLOR="{fill if cell != "" else "#ffffff"}"{frame(cell, colour)}>{font(cell, SMALL, colour, tag)}</TD>'
-                    if cell != "" else '<TD BORDER="0"> </TD>' for cell in cells)
+    """A row; where there is nothing to say about a cell, it has no frame."""
+    frame = f' BORDER="2" COLOR="{colour}"' if colour else ""
+    boxes = "".join(f'<TD BGCOLOR="{fill}"{frame}>{font(cell, SMALL, colour, tag)}</TD>' if cell != "" else
+                    '<TD BORDER="0"> </TD>' for cell in cells)
     return f'<TR><TD BORDER="0" ALIGN="LEFT">{font(label, SMALL, colour or DIM)}</TD>{boxes}</TR>'
-
-
-def frame(cell, colour: str | None) -> str:
-    return f' BORDER="2" COLOR="{colour}"' if colour else ""
 
 
 def describe(title: str, count: int, shape, strides, visits: list[int], size: int) -> str:
@@ -68,7 +68,8 @@ def describe(title: str, count: int, shape, strides, visits: list[int], size: in
     parts = [f"{title[0].upper()}{title[1:]}: memory is a row of {count_of(count, 'cell')} of {count_of(size, 'byte')}"]
     for axis, (length, stride) in enumerate(zip(shape, strides)):
         walked = ", ".join(str(step * stride) for step in range(length))
-        parts.append(f"axis {axis} has length {length} and stride {stride}, {stride * size} bytes, and walks cells {walked}")
+        parts.append(f"axis {axis} has length {length} and stride {stride}, {stride * size} bytes,"
+                     f" and walks cells {walked}")
     ordered = visits == sorted(visits)
     parts.append(f"read in order the elements lie in cells {', '.join(map(str, visits))}"
                  + (": one after another" if ordered else ": neighbours are not neighbours in memory"))
