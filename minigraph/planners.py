@@ -204,7 +204,7 @@ def exact(buffers: Sequence[Buffer], *, seconds: float = 30.0, seed: int = 0, ca
     deadline, best, near = process_time() + seconds, best_of_orders(buffers), Overlaps(buffers)
     random_, n = random.Random(seed), len(near.size)
     ranges, columns = to_columns(list(zip(near.start.tolist(), near.end.tolist())))
-    spans, unit, low = np.array(ranges).reshape(-1, 2), int(np.gcd.reduce(near.size)) or 1, best.offsets
+    spans, unit, low = np.array(ranges, np.int64).reshape(-1, 2), int(np.gcd.reduce(near.size)) or 1, best.offsets
     load = np.zeros(columns + 1, np.int64)
     np.add.at(load, spans[:, 0], near.size)
     np.subtract.at(load, spans[:, 1], near.size)
