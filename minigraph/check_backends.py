@@ -36,6 +36,8 @@ from .tolerance import is_rounded, stored_right
 from .types import TOKEN, same_bits
 
 QUICK = ("-O1", *C_FLAGS[1:])  # the compiler takes half the time
+# The shim copies what arguments cover, and an argument may point into a buffer's middle: this one covers all of it.
+TOUCH = 'extern "C" __global__ void touch(const unsigned char *all) {}\n'
 
 
 @dataclass
@@ -44,7 +46,7 @@ class Case:
 
     graph: Graph
     inputs: dict[str, np.ndarray]
-    donate: frozenset[str]
+    donate: frozenset[str] = frozenset()
     rows: int = ROWS
     plan: Plan | None = None
     findings: list[Finding] = field(default_factory=list)
@@ -123,11 +125,8 @@ def untouched(
     if own.where == "arena":
         arena[own.offset : own.offset + size] = memory.arena[own.offset : own.offset + size]
     if not (arena == memory.arena).all():
-        yield Finding(
-            "overrun",
-            where,
-            f"'{launch.name}' writes into bytes {np.flatnonzero(arena != memory.arena)[:9]} of the arena",
-        )
+        wrong = np.flatnonzero(arena != memory.arena)[:9]
+        yield Finding("overrun", where, f"'{launch.name}' writes into bytes {wrong} of the arena")
 
 
 def check_whole(case: Case, where: str, executable: Callable, loose: set[str]) -> Iterator[Finding]:
@@ -157,37 +156,26 @@ def check_whole(case: Case, where: str, executable: Callable, loose: set[str]) -
         for public, value in case.graph.outputs:
             have, want = got[public], case.values[value]
             if (have.dtype, have.shape) != (want.dtype, want.shape):
-                yield Finding(
-                    "type", where, f"output '{public}' is {have.dtype}{have.shape}, not {want.dtype}{want.shape}"
-                )
+                types = f"{have.dtype}{have.shape}, not {want.dtype}{want.shape}"
+                yield Finding("type", where, f"output '{public}' is {types}")
             elif value not in loose and not same_bits(have, want):
                 yield Finding("bits", where, f"output '{public}' {difference(want, have)}")
-        mine = [
-            *got.values(),
-            *(array for name, array in given.items() if name not in plan.donate),
-            executable.memory.arena,
-        ]
-        if any(
-            np.may_share_memory(a, b)
-            for i, a in enumerate(mine)
-            for b in mine[:i]
-            if a is not b and i < len(got) or b is a
-        ):
+        outputs, others = list(got.values()), [array for name, array in given.items() if name not in plan.donate]
+        pairs = ((a, b) for i, a in enumerate(outputs) for b in (*outputs[:i], *others, executable.memory.arena))
+        if any(np.may_share_memory(a, b) for a, b in pairs):
             yield Finding("alias", where, "two outputs, or an output and an input or the arena, share memory")
 
 
 def difference(want: np.ndarray, got: np.ndarray) -> str:
     """Where and how much: of the element that is farthest off, or of one with another kind of number."""
     with np.errstate(all="ignore"):
-        differs = (
-            ~((want == got) & (np.signbit(want) == np.signbit(got)) | (want != want) & (got != got))
-            if want.dtype.kind == "f"
-            else want != got
-        )
+        differs = want != got
+        if want.dtype.kind == "f":
+            differs = np.where(np.isnan(want), ~np.isnan(got), differs | (np.signbit(want) != np.signbit(got)))
         off = np.where(differs, np.abs(np.asarray(want, np.longdouble) - got), -1)
     worst = np.unravel_index(np.argmax(np.where(np.isnan(off), np.inf, off)), off.shape)
-    where = f"[{', '.join(map(str, worst))}]" if worst else ""
-    return f"differs in {differs.sum()} of {differs.size} elements; {where} should be {want[worst]!r} and is {got[worst]!r}"
+    where = f"differs in {differs.sum()} of {differs.size} elements; [{', '.join(map(str, worst))}]"
+    return f"{where} should be {want[worst]!r} and is {got[worst]!r}"
 
 
 def backwards(array: np.ndarray) -> np.ndarray:
@@ -225,7 +213,7 @@ def run_in_numpy(cases: list[Case], tally: Counter) -> Iterator[list[Finding]]:
 
 def run_in_c(cases: list[Case], tally: Counter, flags: tuple[str, ...] = QUICK) -> Iterator[list[Finding]]:
     for case, (apart, whole) in zip(cases, c_batch([case.plan for case in cases], flags)):
-        given = apart.point(case.given())  # noqa: F841: the arrays that the table points to
+        apart.point(case.given())
         yield [
             *check_launches(case, "c", apart.memory, single_steps(apart), tally),
             *check_whole(case, "c", whole, case.rounded),
@@ -237,20 +225,12 @@ def c_batch(plans: list[Plan], flags: tuple[str, ...] = QUICK) -> list[tuple[CEx
     found: dict = {}
     steps = [calls(plan, C, 1, found)[0] for plan in plans]
     kernels = tuple(found.values())
-    programs = [
-        [
-            Program("", in_runs(step, f"g{number}_{'one' if apart else 'all'}", apart), kernels, find_slots(plan))
-            for apart in (True, False)
-        ]
-        for number, (plan, step) in enumerate(zip(plans, steps))
-    ]
-    parts = [
-        run_source(plan, run, program.slots)
-        for plan, pair in zip(plans, programs)
-        for program in pair
-        for run in program.steps
-        if isinstance(run, Run)
-    ]
+    programs, parts = [], []
+    for number, (plan, step) in enumerate(zip(plans, steps)):
+        slots = find_slots(plan)
+        runs = in_runs(step, f"one_{number}", apart=True), in_runs(step, f"all_{number}")
+        programs.append([Program("", one, kernels, slots) for one in runs])
+        parts += [run_source(plan, run, slots) for one in runs for run in one if isinstance(run, Run)]
     with tempfile.TemporaryDirectory() as folder:
         make("\n".join([kernels_source(list(kernels), C), *parts]), list(flags), Path(folder) / "batch.so")
         library = ctypes.CDLL(str(Path(folder) / "batch.so"))
@@ -277,10 +257,7 @@ def run_in_cuda(cases: list[Case], tally: Counter) -> Iterator[list[Finding]]:
     """The CUDA source on the CPU, threads first to last and last to first."""
     found: dict = {}
     steps = [calls(case.plan, CUDA, 1, found)[0] for case in cases]
-    touch = (
-        'extern "C" __global__ void touch(const unsigned char *all) {}\n'  # a pointer may point into a buffer's middle
-    )
-    module = shim.build(touch + kernels_source(list(found.values()), CUDA))
+    module = shim.build(TOUCH + kernels_source(list(found.values()), CUDA))
     for case, step in zip(cases, steps):
         memory = Memory(case.plan)
         memory.bind(case.given())
@@ -307,11 +284,7 @@ def cuda_steps(plan: Plan, memory: Memory, steps: list[Call | Launch], module: s
     return run_one
 
 
-BACKENDS: dict[str, Callable[..., Iterator[list[Finding]]]] = {
-    "numpy": run_in_numpy,
-    "c": run_in_c,
-    "cuda": run_in_cuda,
-}
+BACKENDS: dict[str, Callable] = {"numpy": run_in_numpy, "c": run_in_c, "cuda": run_in_cuda}
 
 
 def check_cases(cases: list[Case], backend: str, tally: Counter | None = None, **options) -> list[list[Finding]]:

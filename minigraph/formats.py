@@ -104,18 +104,19 @@ def unravel_q4_1(data: np.ndarray, blocks: int) -> np.ndarray:
 
 
 def weave_q8_0(rows: np.ndarray) -> np.ndarray:
-    """First the scales, f16[tiles, blocks, 16], then the words of 4 int8, u32[tiles, blocks, 8, 16]."""
-    tiles = len(rows)
-    scales = np.ascontiguousarray(rows[..., :2]).view("<u2").transpose(0, 2, 3, 1)
-    words = np.ascontiguousarray(rows[..., 2:]).view("<u4").transpose(0, 2, 3, 1)
-    return np.concatenate([np.ascontiguousarray(part).reshape(tiles, -1).view(np.uint8) for part in (scales, words)], axis=1)
+    """Of each block the scales f16[16], then the 8 words of 4 int8, each for 16 rows in turn: u32[8, 16]."""
+    data = np.empty((len(rows), rows.shape[2], rows.shape[3] * TILE), np.uint8)
+    data[..., :2 * TILE].view("<u2")[...] = rows[..., :2].view("<u2")[..., 0].swapaxes(1, 2)
+    data[..., 2 * TILE:].view("<u4").reshape(*data.shape[:2], -1, TILE)[...] = rows[..., 2:].view("<u4").transpose(0, 2, 3, 1)
+    return data.reshape(len(rows), -1)
 
 
 def unravel_q8_0(data: np.ndarray, blocks: int) -> np.ndarray:
-    split = blocks * 2 * TILE
-    scales = np.ascontiguousarray(data[:, :split]).view("<u2").reshape(-1, blocks, 1, TILE).transpose(0, 3, 1, 2)
-    words = np.ascontiguousarray(data[:, split:]).view("<u4").reshape(-1, blocks, 8, TILE).transpose(0, 3, 1, 2)
-    return np.concatenate([np.ascontiguousarray(part).view(np.uint8) for part in (scales, words)], axis=-1)
+    parts = data.reshape(-1, blocks, 34 * TILE)
+    rows = np.empty((len(parts), TILE, blocks, 34), np.uint8)
+    rows[..., :2].view("<u2")[..., 0] = parts[..., :2 * TILE].view("<u2").swapaxes(1, 2)
+    rows[..., 2:].view("<u4")[...] = parts[..., 2 * TILE:].view("<u4").reshape(-1, blocks, 8, TILE).transpose(0, 3, 1, 2)
+    return rows
 
 
 TILE = 16  # rows that are interleaved

@@ -6,34 +6,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
 
 import numpy as np
 
 from .ir import Graph
-from .ops import OPS
 from .random_graphs import GROWN, Grower, random_inputs, random_outputs
 from .types import DTYPES, Type
 
 FLOATS = ("f32", "f64")
-SIDES = (
-    1,
-    1,
-    2,
-    2,
-    3,
-    3,
-    4,
-    5,
-    5,
-    7,
-    16,
-    17,
-    33,
-    40,
-    70,
-    100,
-)  # squares are frequent, and rows longer than a few vectors
+# Squares are frequent, and rows longer than a few vectors.
+SIDES = (1, 1, 2, 2, 3, 3, 4, 5, 5, 7, 16, 17, 33, 40, 70, 100)
 LONG = (130, 300, 700)  # longer than a tile of attention, than a block of threads
 # Words of C and CUDA, macros of their headers, names of loops and helpers: a value may be called like any of these.
 HOSTILE = (
@@ -167,9 +149,8 @@ def epilogue(grow: Fuser, y: str) -> str | None:
         e = grow.chain(("neg", y), ("exp", ...), ("add", ..., grow.number(y, 1.0)))
         y = grow.emit("div", [y, e])
     elif act == "gelu":
-        y = grow.chain(
-            ("erf", y), ("add", ..., grow.number(y, 1.0)), ("mul", ..., y), ("mul", ..., grow.number(y, 0.5))
-        )
+        one, half = grow.number(y, 1.0), grow.number(y, 0.5)
+        y = grow.chain(("erf", y), ("add", ..., one), ("mul", ..., y), ("mul", ..., half))
     return softmax(grow, y) if y and rng.random() < 0.1 and grow.type(y).shape else y
 
 
@@ -200,27 +181,21 @@ def tangle(grow: Fuser) -> str | None:
     """Reductions along any axes of a square or a cube, and element-wise nodes of them, their rows and their columns."""
     rng, side = grow.rng, grow.rng.choice((2, 3, 5, 17))
     shape = (side,) * (rng.choice((2, 2, 3)) if side < 17 else 2)
-    pool = [
-        grow.leaf(Type(grow.palette[0], one))
-        for one in (shape, rng.choice(((side,), (side, 1))), rng.choice((shape, (side,))))
-    ]
+    shapes = shape, rng.choice(((side,), (side, 1))), rng.choice((shape, (side,)))
+    pool = [grow.leaf(Type(grow.palette[0], one)) for one in shapes]
     made = pool[0]
     for _ in range(rng.randrange(3, 10)):
         x, dice = made if rng.random() < 0.5 else rng.choice(pool), rng.random()
         rank = len(grow.type(x).shape)
         if dice < 0.35 and rank:
             axes = (rng.randrange(rank),) if rng.random() < 0.8 else tuple(range(rank))
-            new = grow.emit(
-                rng.choice(("sum", "max", "mean", "min")), [x], {"axis": axes, "keepdims": rng.random() < 0.5}
-            )
+            attrs = {"axis": axes, "keepdims": rng.random() < 0.5}
+            new = grow.emit(rng.choice(("sum", "max", "mean", "min")), [x], attrs)
         elif dice < 0.5:
             new = grow.emit(rng.choice(("exp", "neg", "tanh", "abs")), [x])
         elif dice < 0.6:
-            new = grow.emit(
-                "reshape",
-                [x],
-                {"shape": rng.choice(((*grow.type(x).shape, 1), tuple(d for d in grow.type(x).shape if d > 1)))},
-            )
+            old = grow.type(x).shape
+            new = grow.emit("reshape", [x], {"shape": rng.choice(((*old, 1), tuple(dim for dim in old if dim > 1)))})
         else:
             new = grow.emit(rng.choice(("add", "sub", "mul", "maximum", "div")), rng.sample((x, rng.choice(pool)), 2))
         made = new or made
@@ -258,8 +233,7 @@ def update(grow: Fuser) -> str | None:
         if not shape:
             break
         part = (*shape[:axis], rng.randrange(shape[axis] + 1), *shape[axis + 1 :])
-        source = rng.random()
-        if source < 0.2:
+        if rng.random() < 0.2:
             piece = grow.emit("slice", [rng.choice((cache, now))])
             piece = piece if piece and grow.type(piece).shape[:axis] == part[:axis] else None
         else:
@@ -303,38 +277,12 @@ def attention(grow: Fuser) -> str | None:
 
 
 PARTS = (
-    softmax,
-    log_sum_exp,
-    rms_norm,
-    layer_norm,
-    product,
-    product,
-    chain,
-    chain,
-    tangle,
-    tangle,
-    views,
-    views,
-    update,
-    attention,
-    attention,
-)
+    softmax, log_sum_exp, rms_norm, layer_norm, product, product, chain, chain, tangle, tangle, views, views, update,
+    attention, attention,
+)  # fmt: skip
 BETWEEN = (
-    "print",
-    "random",
-    "assert_finite",
-    "sum",
-    "max",
-    "mean",
-    "any",
-    "all",
-    "prod",
-    "min",
-    "concat",
-    "pad",
-    "take",
-    "matmul",
-)
+    "print", "random", "assert_finite", "sum", "max", "mean", "any", "all", "prod", "min", "concat", "pad", "take", "matmul",
+)  # fmt: skip
 
 
 def fusible_graph(rng: random.Random) -> tuple[Graph, frozenset[str]]:

@@ -24,6 +24,7 @@ POISON = 0xFF  # NaN in every float, -1 in integers: it hides in no sum
 
 
 PACKED = 4096  # bytes from which on a constant is copied
+HUGE = 1 << 22  # bytes from which on NumPy asks for large pages by itself
 
 
 class Memory:
@@ -46,8 +47,12 @@ class Memory:
             self.pack()
 
     def pack(self) -> None:
-        """Copy the large constants into one array: where all weights are read in turn, large pages make that quicker."""
-        large = [name for name, region in self.plan.regions.items() if region.where == "const" and region.nbytes >= PACKED]
+        """Copy the large constants into one array: where all weights are read in turn, large pages make that quicker.
+
+        Not those that lie aligned in a large array already: that would only take the memory twice.
+        """
+        large = [name for name, region in self.plan.regions.items()
+                 if region.where == "const" and region.nbytes >= PACKED and not in_large_pages(self.flat[name])]
         size = sum(-(-self.plan.regions[name].nbytes // ALIGNMENT) * ALIGNMENT for name in large)
         room = np.empty(size + ALIGNMENT, np.uint8)
         place = -room.ctypes.data % ALIGNMENT
@@ -88,6 +93,14 @@ class Memory:
             array = self.value(value)
             result[public] = array.copy() if copied else inputs.get(self.plan.access[value].buffer, array)
         return result
+
+
+def in_large_pages(array: np.ndarray) -> bool:
+    """Does it lie aligned in a large array of NumPy's? Constants show their array through a memoryview."""
+    whole = array
+    while isinstance(whole, (np.ndarray, memoryview)) and (base := whole.obj if isinstance(whole, memoryview) else whole.base) is not None:
+        whole = base
+    return isinstance(whole, np.ndarray) and whole.nbytes >= HUGE and array.ctypes.data % ALIGNMENT == 0
 
 
 def run_launch(plan: Plan, launch: Launch, memory: Memory, seed: int = 0) -> None:

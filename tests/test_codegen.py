@@ -13,7 +13,8 @@ from minigraph.dialect import C, CUDA
 from minigraph.fusible_graphs import HOSTILE
 from minigraph.fusion import fuse
 from minigraph.fuzz import evaluate
-from minigraph.fuzz_backends import Case, check_cases, draw
+from minigraph.check_backends import Case, check_cases
+from minigraph.fuzz_backends import draw
 from minigraph.ir import Builder
 from minigraph.ops import OPS
 from minigraph.plan import Plan, make_plan
@@ -37,7 +38,7 @@ def plan(text: str, rows: int = 4) -> Plan:
 
 def wrong(text: str, backend: str, rows: int = 4, **inputs) -> list:
     """What the fuzzer's checks find on this graph."""
-    return check_cases([Case(plan(text).graph, inputs, frozenset(), rows)], backend)[0]
+    return check_cases([Case(plan(text).graph, inputs, rows=rows)], backend)[0]
 
 
 def source(made: Plan, dialect=C) -> str:
@@ -143,7 +144,7 @@ def test_hostile_names(backend):
         graph = hostile_graph(WORDS[start:start + 25])
         inputs = {node.name: rng.standard_normal(node.type.shape).astype(np.float32) if node.type.dtype == "f32"
                   else np.ones(node.type.shape, {"i32": np.int32, "i64": np.int64}[node.type.dtype]) for node in graph.inputs}
-        cases.append(Case(graph, inputs, frozenset()))
+        cases.append(Case(graph, inputs))
     assert {launch.kind for launch in cases[0].plan.launches} == {"map", "reduce", "epilogue", "move", "attention"}
     assert [findings for findings in check_cases(cases, backend) if findings] == []
 
@@ -219,7 +220,7 @@ EDGES = {
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_edges(backend):
-    cases = [Case(plan(text).graph, inputs, frozenset(), 100) for text, inputs in EDGES.values()]
+    cases = [Case(plan(text).graph, inputs, rows=100) for text, inputs in EDGES.values()]
     found = check_cases(cases, backend)
     assert {name: findings for name, findings in zip(EDGES, found) if findings} == {}
 

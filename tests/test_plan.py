@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 import minigraph as mg
-from minigraph import cli, fuzz_backends
+from minigraph import check_backends, cli
 from minigraph.backends import bind
 from minigraph.errors import PassError, RunError
 from minigraph.fusible_graphs import fusible_sample
 from minigraph.fusion import fuse
 from minigraph.fuzz import Finding
-from minigraph.fuzz_backends import check_cases, draw
+from minigraph.check_backends import check_cases
+from minigraph.fuzz_backends import draw
 from minigraph.planners import naive
 from minigraph.plan import Plan, check_plan, make_plan, verify_plan
 from minigraph.run_plan import PlanExecutable
@@ -298,7 +299,7 @@ def test_the_command_finds_shrinks_and_survives(capsys, monkeypatch):
             yield os._exit(3) if has_sum(case) else []
 
     for backend, words in ((says_no, "here: value: a sum is wrong"), (dies, "ends the process with 3")):
-        monkeypatch.setitem(fuzz_backends.BACKENDS, "numpy", backend)
+        monkeypatch.setitem(check_backends.BACKENDS, "numpy", backend)
         assert cli.main(["fuzz", "--backend", "numpy", "--graphs", "12", "--seed", "5"]) == 1
         said = capsys.readouterr().out
         assert words in said and "12 graphs, seed 5" in said and " 0 faults" not in said

@@ -23,13 +23,12 @@ static __device__ inline float q4_1_row(const unsigned char *tile, int lane, con
 }
 
 static __device__ inline float q8_0_row(const unsigned char *tile, int lane, const float *x, long long step, int blocks) {
-  const unsigned short *scale = (const unsigned short *)tile + lane;
-  const unsigned int *word = (const unsigned int *)(tile + 32 * blocks) + lane;
   float total = 0;
-  for (int b = 0; b < blocks; b++, word += 8 * 16) {
+  for (int b = 0; b < blocks; b++, tile += 34 * 16) {
+    const unsigned int *word = (const unsigned int *)(tile + 2 * 16) + lane;
     float sum = 0;
     for (int i = 0; i < 32; i++) sum += (float)(signed char)(word[i / 4 * 16] >> i % 4 * 8 & 255) * x[(b * 32 + i) * step];
-    total += from_half(scale[b * 16]) * sum;
+    total += from_half(((const unsigned short *)tile)[lane]) * sum;
   }
   return total;
 }

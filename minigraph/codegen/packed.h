@@ -2,7 +2,8 @@
    vector's lanes are rows. Vector types of GCC and Clang; other compilers take the plain loops below.
 
    q4_1: a block of 32 weights is 5 words: scale and offset as float16, then 32 nibbles; byte j holds weight j (low
-   half) and j + 16 (high half). q8_0: first the scales of all blocks as float16, then 8 words of 4 int8 a block. */
+   half) and j + 16 (high half). q8_0: a float16 scale, then 8 words of 4 int8. A tile is read from its first byte to
+   its last without a gap, for at each gap the processor would have to find out anew what to read ahead. */
 enum { TILE = 16 };
 
 #if defined(__GNUC__) && !defined(PLAIN)
@@ -13,54 +14,67 @@ typedef uint32_t uwords __attribute__((vector_size(4 * TILE), aligned(4), may_al
 typedef int16_t halves __attribute__((vector_size(2 * TILE), aligned(2), may_alias));
 #define FLOATS(v) __builtin_convertvector((v), floats)
 
+/* In these two functions a product and its sum are one instruction with one rounding, where the processor has it: the
+   arithmetic takes longer than the reading otherwise. Not inlined, so that they round alike wherever they are called. */
+#ifdef __clang__
+#pragma STDC FP_CONTRACT ON
+#define FUSED __attribute__((noinline))
+#else
+#define FUSED __attribute__((noinline, optimize("fp-contract=fast")))
+#endif
+
 /* A float16 in the upper half of a word: its sign, exponent and fraction move to where float32 has them, and
    2^112 makes up for the exponents' different zero. Exact for every finite float16, subnormal ones too. */
-static inline floats from_half(words h) { return (floats)((h >> 3) & (int32_t)0x8fffe000u) * 0x1p112f; }
+#define FROM_HALF(h) ((floats)(((h) >> 3) & (int32_t)0x8fffe000u) * 0x1p112f)
 
-static inline void q4_1_tile(const uint8_t *tile, const float *x, int blocks, float *y) {
+FUSED static void q4_1_tile(const uint8_t *tile, const float *x, int blocks, float *y) {
   const int32_t *w = (const int32_t *)tile;
-  floats total = {0};
+  floats scaled = {0}, offsets = {0};
   for (int b = 0; b < blocks; b++, w += 5 * TILE, x += 33) {
     const words *word = (const words *)w;
-    floats even = {0}, odd = {0};
+    floats sum0 = {0}, sum1 = {0}, sum2 = {0}, sum3 = {0};
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++) {
       const words q = word[1 + i];
       const float *z = x + 8 * i;
-      even += FLOATS(q & 0xf) * z[0];
-      odd += FLOATS(q & 0xf0) * z[1];
-      even += FLOATS(q & 0xf00) * z[2];
-      odd += FLOATS(q & 0xf000) * z[3];
-      even += FLOATS(q & 0xf0000) * z[4];
-      odd += FLOATS(q & 0xf00000) * z[5];
-      even += FLOATS(q & 0xf000000) * z[6];
-      odd += FLOATS((words)((uwords)q >> 28)) * z[7];
+      sum0 += FLOATS(q & 0xf) * z[0];
+      sum1 += FLOATS(q & 0xf0) * z[1];
+      sum2 += FLOATS(q & 0xf00) * z[2];
+      sum3 += FLOATS(q & 0xf000) * z[3];
+      sum0 += FLOATS(q & 0xf0000) * z[4];
+      sum1 += FLOATS(q & 0xf00000) * z[5];
+      sum2 += FLOATS(q & 0xf000000) * z[6];
+      sum3 += FLOATS((words)((uwords)q >> 28)) * z[7];
     }
-    total += from_half(word[0] << 16) * (even + odd) + from_half(word[0]) * x[32];
+    scaled += FROM_HALF(word[0] << 16) * ((sum0 + sum1) + (sum2 + sum3));
+    offsets += FROM_HALF(word[0]) * x[32];
   }
-  *(floats *)y = total;
+  *(floats *)y = scaled + offsets;
 }
 
-static inline void q8_0_tile(const uint8_t *tile, const float *x, int blocks, float *y) {
-  const int16_t *scales = (const int16_t *)tile;
-  const int32_t *w = (const int32_t *)(tile + 2 * TILE * blocks), top = (int32_t)0xff000000u;
+FUSED static void q8_0_tile(const uint8_t *tile, const float *x, int blocks, float *y) {
+  const int32_t top = (int32_t)0xff000000u;
   floats total = {0};
-  for (int b = 0; b < blocks; b++, scales += TILE, w += 8 * TILE, x += 32) {
-    const words *word = (const words *)w;
-    floats even = {0}, odd = {0};
+  for (int b = 0; b < blocks; b++, tile += 34 * TILE, x += 32) {
+    const words scale = __builtin_convertvector(*(const halves *)tile, words) << 16;
+    const words *word = (const words *)(tile + 2 * TILE);
+    floats sum0 = {0}, sum1 = {0}, sum2 = {0}, sum3 = {0};
 #pragma GCC unroll 8
     for (int i = 0; i < 8; i++) {
       const words q = word[i];
       const float *z = x + 4 * i;
-      even += FLOATS(q << 24) * z[0];
-      odd += FLOATS((q << 16) & top) * z[1];
-      even += FLOATS((q << 8) & top) * z[2];
-      odd += FLOATS(q & top) * z[3];
+      sum0 += FLOATS(q << 24) * z[0];
+      sum1 += FLOATS((q << 16) & top) * z[1];
+      sum2 += FLOATS((q << 8) & top) * z[2];
+      sum3 += FLOATS(q & top) * z[3];
     }
-    total += from_half(__builtin_convertvector(*(const halves *)scales, words) << 16) * (even + odd);
+    total += FROM_HALF(scale) * ((sum0 + sum1) + (sum2 + sum3));
   }
   *(floats *)y = total;
 }
+#ifdef __clang__
+#pragma STDC FP_CONTRACT OFF
+#endif
 #else
 /* The same in loops over the rows of a tile, for compilers without vector types; GCC and Clang vectorize them. */
 static inline float from_half(uint32_t h) {
@@ -89,10 +103,10 @@ static inline void q4_1_tile(const uint8_t *tile, const float *x, int blocks, fl
 }
 
 static inline void q8_0_tile(const uint8_t *tile, const float *x, int blocks, float *y) {
-  const int16_t *scales = (const int16_t *)tile;
-  const int32_t *w = (const int32_t *)(tile + 2 * TILE * blocks);
   float total[TILE] = {0};
-  for (int b = 0; b < blocks; b++, scales += TILE, w += 8 * TILE, x += 32) {
+  for (int b = 0; b < blocks; b++, tile += 34 * TILE, x += 32) {
+    const int16_t *scales = (const int16_t *)tile;
+    const int32_t *w = (const int32_t *)(tile + 2 * TILE);
     float sum[TILE] = {0};
     for (int i = 0; i < 8; i++)
       for (int r = 0; r < TILE; r++) {

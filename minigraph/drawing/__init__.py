@@ -6,8 +6,8 @@ And of time: ``draw_timeline``, ``draw_curves``, which matplotlib draws when som
 from .clusters import draw_clusters
 from .curves import draw_curves
 from .draw import draw, draw_diff, draw_history, steps
-from .sparsity import draw_24
 from .memory import draw_memory, placing_steps
+from .sparsity import draw_24
 from .strides import stride_ruler
 from .timeline import chrome_trace, draw_timeline
 

@@ -14,7 +14,7 @@ from .plot import COLOURS, Plot
 from .timeline import HATCHES, pale
 
 LETTER = 0.012  # of the picture's width that one letter takes
-LINE = 0.035  # of its height that a line of text takes
+LINE = 0.04  # of its height that a line of text takes
 FRAMES = 9  # stills at most; of more buffers, some frames are left out
 NEW = 2.6  # width in points of the outline of the buffer that was placed last
 NAMED = 60  # buffers from which on no names and hatches are drawn
@@ -41,7 +41,7 @@ def draw_memory(buffers: Sequence[Buffer], placement: Placement | Sequence[int],
         axes.set_ylabel("offset in bytes")
         axes.set_title(title)
 
-    return Plot(paint, in_words(title, buffers, offsets), title, width=820, height=360)
+    return Plot(paint, in_words(title, buffers, offsets), title, width=820, height=400)
 
 
 def placing_steps(buffers: Sequence[Buffer], placement: Placement | Sequence[int], key: Callable[[Buffer], object],
@@ -87,7 +87,7 @@ def footprint(buffers: Sequence[Buffer], offsets: Sequence[int]) -> int:
 def paint_memory(axes, buffers, offsets, shown, top: int, new: int = -1, share: int = 1) -> None:
     """The rectangles ``shown`` and the line of the lower bound; ``share``: how many such pictures lie side by side."""
     from matplotlib.patches import Rectangle
-    from matplotlib.ticker import MaxNLocator
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     first, last = min(b.start for b in buffers), max(b.end for b in buffers)
     few = len(buffers) <= NAMED
@@ -107,7 +107,9 @@ def paint_memory(axes, buffers, offsets, shown, top: int, new: int = -1, share: 
     axes.axhline(lower_bound(buffers), color=INK, linewidth=1.6, linestyle=(0, (5, 2)), zorder=6)
     axes.set_xlim(first, last)
     axes.set_ylim(0, top * 1.04)
-    axes.xaxis.set_major_locator(MaxNLocator(16 // share, integer=True))
+    for ruler, ticks in (axes.xaxis, (16 if last < 1000 else 6) // share), (axes.yaxis, 6):
+        ruler.set_major_locator(MaxNLocator(ticks, integer=True))
+        ruler.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
 
 
 def clashes(buffers, offsets, shown) -> list[tuple[int, int, int, int]]:

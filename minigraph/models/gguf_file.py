@@ -130,6 +130,11 @@ class GGUFFile:
         flat = np.frombuffer(self.data, np.uint8, tensor.stop - tensor.start, tensor.start)
         return flat.reshape(*shape[:-1], shape[-1] // tensor.format.values * tensor.format.nbytes)
 
+    def forget(self) -> None:
+        """Give back the memory of the pages read so far; they are read again when needed."""
+        if hasattr(self.data, "madvise"):  # not on Windows
+            self.data.madvise(mmap.MADV_DONTNEED)
+
     def format(self, name: str) -> str:
         """The format of a tensor that is there, like ``Q4_1``."""
         return self.tensors[name].format.name

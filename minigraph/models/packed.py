@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..formats import FORMATS, TILE, interleave
+from ..plan import ALIGNMENT
 from ..tracing import pack, packed_matmul, take, unpack  # noqa: F401
 from .gguf_file import GGUFFile, ModelError
 
@@ -36,9 +38,44 @@ class PackedMatrix:
         return take(unpack(tile.reshape(1, -1), self.format), index % TILE, axis=0)
 
 
-def read_packed(file: GGUFFile, name: str, shape: tuple[int, int]) -> PackedMatrix:
+class Room:
+    """One array for all packed matrices: NumPy asks the system for large pages, and no back end has to copy them together."""
+
+    def __init__(self, sizes: Iterable[int]):
+        """``sizes``: the bytes of each matrix."""
+        self.whole = np.empty(sum(map(aligned, sizes)) + ALIGNMENT, np.uint8)
+        self.free = self.whole[-self.whole.ctypes.data % ALIGNMENT:]
+
+    def take(self, nbytes: int) -> np.ndarray:
+        taken, self.free = self.free[:nbytes], self.free[aligned(nbytes):]
+        return taken
+
+    def freeze(self) -> None:
+        """No more writing: a graph shares only what cannot change, else it copies."""
+        self.whole.flags.writeable = False
+
+
+def aligned(nbytes: int) -> int:
+    return -(-nbytes // ALIGNMENT) * ALIGNMENT
+
+
+def packed_room(file: GGUFFile) -> Room:
+    """Room for all matrices of a file."""
+    return Room(tensor.stop - tensor.start for tensor in file.tensors.values() if len(tensor.shape) == 2)
+
+
+PIECE = 1024  # rows that are interleaved at once: what the file's pages and the copies take in between stays small
+
+
+def read_packed(file: GGUFFile, name: str, shape: tuple[int, int], room: Room) -> PackedMatrix:
     """A tensor of a GGUF file as it is stored; raises ModelError where its format or shape do not allow that."""
+    raw = file.raw(name, shape)
     format = f"{file.format(name).lower()}x{TILE}"
     if format not in FORMATS or shape[0] % TILE:
         raise ModelError(f"{file.path.name}: `{name}` cannot stay packed: its format or its {shape[0]} rows are not known here.")
-    return PackedMatrix(interleave(file.raw(name, shape), format), format)
+    data = room.take(raw.nbytes).reshape(shape[0] // TILE, -1)
+    for row in range(0, shape[0], PIECE):
+        data[row // TILE:(row + PIECE) // TILE] = interleave(raw[row:row + PIECE], format)
+        file.forget()
+    data.flags.writeable = False
+    return PackedMatrix(data, format)

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from .gguf_file import GGUFFile, ModelError, find_model, read
-from .packed import PackedMatrix, read_packed
+from .packed import PackedMatrix, packed_room, read_packed
 
 MINUS_INFINITY = np.float32(-np.inf)
 
@@ -267,7 +267,7 @@ def load(source: GGUFFile | str | Path | None = None, max_len: int = 512, packed
     config = read_config(file)
     cos, sin = rotary_tables(config, max_len)
     hidden, ffn, kv = config.hidden, config.ffn, config.kv_heads * config.head_dim
-    used = []
+    used, room = [], packed_room(file) if packed else None
 
     def get(name: str, *shape: int) -> np.ndarray:
         used.append(name)
@@ -276,7 +276,7 @@ def load(source: GGUFFile | str | Path | None = None, max_len: int = 512, packed
     def matrix(name: str, rows: int, columns: int) -> np.ndarray | PackedMatrix:
         if packed:
             used.append(name)
-            return read_packed(file, name, (columns, rows))
+            return read_packed(file, name, (columns, rows), room)
         # GGUF stores f32[out, in]; the copy puts it in the order in which `x @ w` reads it.
         return _frozen(get(name, columns, rows).T)
 
@@ -301,6 +301,8 @@ def load(source: GGUFFile | str | Path | None = None, max_len: int = 512, packed
         cos=cos,
         sin=sin,
     )
+    if room:
+        room.freeze()
     if extra := sorted(set(file.tensors) - set(used)):
         # For example an output layer of its own, or biases: a model that this file does not describe.
         raise ModelError(f"{file.path.name}: this architecture has no tensor `{extra[0][:40]}`.")

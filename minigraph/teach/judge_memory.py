@@ -50,22 +50,25 @@ def judge_plan(function: Callable, valid: Sequence[list[Buffer]], low: Sequence[
 
 def fault_of(buffers: list[Buffer], offsets, height: bool) -> Failure | None:
     """What is wrong with the answer; with ``height``, whether it takes too much memory."""
-    whole = isinstance(offsets, (list, tuple)) and all(isinstance(one, int) and not isinstance(one, bool) for one in offsets)
-    if not whole:
+    if not isinstance(offsets, (list, tuple)):
         what = "None (is a return missing?)" if offsets is None else article(offsets)
-        return Failure("not-offsets", f"Your function returned {what}, and a list of whole numbers is wanted, one for each"
-                       " buffer.", got=offsets, details=lines_of(buffers))
+        return Failure("not-offsets", f"Your function returned {what}, and a list of offsets is wanted, one for each buffer.",
+                       got=offsets, details=lines_of(buffers))
+    if strange := [one for one in offsets if not isinstance(one, (int, np.integer)) or isinstance(one, bool)]:
+        return Failure("not-offsets", f"An offset is a whole number of bytes, and {strange[0]!r} is {article(strange[0])}.",
+                       got=offsets, details=lines_of(buffers))
     if len(offsets) != len(buffers):
         return Failure("not-offsets", f"There are {len(buffers)} buffers, and your function returned {len(offsets)} offsets.",
                        got=offsets, details=lines_of(buffers))
+    offsets = [int(offset) for offset in offsets]
     if faults := check(buffers, offsets):
         kind = "overlap" if "overlaps" in faults[0] else "below-0"
         sentence = ("Two buffers that live at one time overlap." if kind == "overlap" else "A buffer lies below 0.")
-        return Failure(kind, sentence, got=list(offsets), details=(*lines_of(buffers, offsets), faults[0]))
+        return Failure(kind, sentence, got=offsets, details=(*lines_of(buffers, offsets), faults[0]))
     footprint, bound = footprint_of(buffers, offsets), lower_bound(buffers)
     if height and footprint > ALLOWED * bound:
         return Failure("too-high", f"The plan is right, and takes {footprint:,} bytes where the lower bound is {bound:,}:"
-                       f" {footprint / bound:.2f} times as much, and {ALLOWED} times is allowed.", got=list(offsets),
+                       f" {footprint / bound:.2f} times as much, and {ALLOWED} times is allowed.", got=offsets,
                        details=lines_of(buffers, offsets))
     return None
 
@@ -132,7 +135,8 @@ def order_fault(case: tuple, got, reference: Callable | None) -> Failure | None:
                          for order in (got, [name for name, _ in launches], reference(*case)))
     lines = (*shown, f"your order: {', '.join(got)}")
     if mine > given:
-        return Failure("worse", f"The peak is {mine} bytes, and it was {given} in the order that was given.", got=list(got), details=lines)
+        return Failure("worse", f"The peak is {mine} bytes, and it was {given} in the order that was given.", got=list(got),
+                       details=lines)
     if mine > best:
         return Failure("too-high", f"The peak is {mine} bytes, and {best} can be reached.", got=list(got), details=lines)
     return None

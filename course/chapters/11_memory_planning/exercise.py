@@ -31,8 +31,8 @@ except NotImplementedError:
 # %% [markdown]
 # ## 2. In place
 #
-# May this node be written over that operand? About 14 lines. `defs(graph)` gives the nodes by name, in their order. A node's type is
-# `node.type`, and `OPS[node.op].kind is Kind.ELEMENTWISE` if it computes element after element.
+# May this node be written over that operand? About 15 lines. `defs(graph)` gives the nodes by name, in their order. A
+# node's type is `node.type`, and `OPS[node.op].kind is Kind.ELEMENTWISE` if it computes element after element.
 # %%
 example = parse("""
 graph example(x: f32[2,2], w: f32[3,2,2]) -> (seen, z) {
@@ -47,8 +47,8 @@ graph example(x: f32[2,2], w: f32[3,2,2]) -> (seen, z) {
 for node in example.nodes:
     print(f"{node.name:5} {OPS[node.op].kind.value:12} {node.type}")
 # %% [markdown]
-# Here, `b` may not go over `a`: `seen` reads `a`'s memory later, through `t`. `seen` may go over `b`. `c` may not go over `seen`, which is an output. `z` may not go over
-# `c`, which is smaller. And nothing may go over `x`.
+# Here, `b` may not go over `a`: `seen` reads `a`'s memory later, through `t`. `seen` may go over `b`. `c` may not go
+# over `seen`, which is an output. `z` may not go over `c`, which is smaller. And nothing may go over `x`.
 # %% exercise=can_reuse
 # %%
 check(can_reuse)
@@ -86,8 +86,8 @@ from minigraph.teach.exercises.ch11 import VIEWS, over_the_first, over_the_last_
 for wrong in (over_the_first, over_the_last_read):
     print(inspect.getsource(wrong))
 # %% [markdown]
-# Find a graph on which `over_the_first` changes a result: it writes over a value that is still read. At most 6 nodes. On the graph
-# below it does no harm: change it. (In the pictures, `b_over_a` is a `b` that was written over `a`.)
+# Find a graph on which `over_the_first` changes a result: it writes over a value that is still read. At most 6 nodes.
+# On the graph below it does no harm: change it. (In the pictures, `b_over_a` is a `b` that was written over `a`.)
 # %% refute=over_the_first
 # %% [markdown]
 # The second rule asks who names the operand later. Get around it.

@@ -105,7 +105,7 @@ mg.draw_memory(four, best, "four buffers, searched")
 hard = memory.read_instance("../course/memory/A.1048576.csv")
 greedy, found = greedy_by_size(hard), exact(hard, nodes=100_000, seconds=600)
 print(f"{len(hard)} buffers, lower bound {found.lower_bound:,}")
-print(f"greedy by size: {greedy.footprint:,}, {greedy.footprint / found.lower_bound:.2f} times the bound")
+print(f"greedy by size: {greedy.footprint:,}, {greedy.footprint / greedy.lower_bound:.2f} × the bound")
 print(f"searched:       {found.footprint:,}", "(optimal)" if found.optimal else "")
 mg.draw_memory(hard, found, "MiniMalloc's instance A, searched")
 # %% [markdown]
@@ -146,7 +146,8 @@ square = np.arange(4, dtype=np.float32).reshape(2, 2)
 for graph in (fine, later, turned):
     right, got = mg.run(graph, x=square)["y"], run_in_place(graph, {"b": "a"}, {"x": square})["y"]
     over = memory.written_over(mg.make_plan(mg.fuse(graph, enabled=False)), "b", "a")
-    print(f"{graph.name:7} right {right.round(1).tolist()}, got {got.round(1).tolist()}")
+    right, got = (array.astype(float).round(1).tolist() for array in (right, got))
+    print(f"{graph.name:7} right {right}, got {got}")
     print("        check_plan:", *mg.check_plan(over) or ["nothing to say"])
 # %% [markdown]
 # In `later`, `y` still needs `a`. In `turned`, `t` is a **view**: it has no memory, it looks at `a`'s in another way.
@@ -244,8 +245,8 @@ print(table(rows))
 #
 # ## The scoreboard
 #
-# In the lines above the last, the peak was counted as if memory could be packed without a gap. Now it is what is
-# really reserved.
+# Until now the peak was counted as if memory could be packed without a gap, and as if the output could lie anywhere. The
+# last line is what is really reserved, and the output's memory is reserved from the start.
 # %%
 from minigraph.teach.score import scoreboard
 
@@ -255,7 +256,8 @@ scoreboard("fold", "simplify", "dce", "cse", "fuse", "plan")
 # A: What lives during one launch must lie in different bytes, and the bound is the fullest launch's sum.
 #
 # Q: When may a result be written over an operand?
-# A: If the operand was computed, nobody reads its memory later (not through a view either), and this launch reads element i only for element i.
+# A: If the operand was computed, nobody reads its memory later (not through a view
+# either), and this launch reads element i only for element i.
 #
 # Q: A wrong plan passes all tests of values. What did the tests lack?
 # A: Poison. What is dead must be overwritten at once, or a stale read finds the right value by luck.

@@ -44,7 +44,10 @@ def live_ranges(launches, sizes, outputs, views):
         while value in views:
             value = views[value]
         end[value] = len(launches)
-    return [Buffer(name, start, end[name], -(-sizes[name] // 64) * 64) for start, (name, _) in enumerate(launches)]
+    found = []
+    for start, (name, reads) in enumerate(launches):
+        found.append(Buffer(name, start, end[name], -(-sizes[name] // 64) * 64))
+    return found
     ### END SOLUTION
 
 
@@ -161,11 +164,13 @@ def range_cases() -> list[tuple]:
         sizes = {name: size + 40 * place * (size != 64) for place, (name, _) in enumerate(launches)}
         return launches, sizes, tuple(outputs), views or {}
 
-    return [case("y=x", "y"), case("a=x y=a", "y"), case("a=x b=x y=b", "y"), case("a=x", "a", None, 100), case("a=x", "a", None, 8),
-            case("y=x z=x", "yz"), case("a=x b=a c=b y=a", "y"), case("a=x b=a y=bb", "y"), case("a=x y=t z=y", "z", {"t": "a"}),
+    return [case("y=x", "y"), case("a=x y=a", "y"), case("a=x b=x y=b", "y"), case("a=x", "a", None, 100),
+            case("a=x", "a", None, 8), case("y=x z=x", "yz"), case("a=x b=a c=b y=a", "y"), case("a=x b=a y=bb", "y"),
+            case("a=x y=t z=y", "z", {"t": "a"}),
             case("a=x y=a z=yt", "z", {"t": "a"}), case("a=x b=x y=s", "y", {"t": "a", "s": "t"}),
             case("a=x y=x z=y", "zt", {"t": "a"}), case("a=x y=x", "sy", {"t": "a", "s": "t"}), case("y=t", "y", {"t": "x"}),
-            case("a=x b=a c=ab d=bc e=ad y=ce", "yb", {}, 100), case("", ""), case("a=x b=t c=b d=c e=s y=e", "y", {"t": "a", "s": "t"}, 24)]
+            case("a=x b=a c=ab d=bc e=ad y=ce", "yb", {}, 100), case("", ""),
+            case("a=x b=t c=b d=c e=s y=e", "y", {"t": "a", "s": "t"}, 24)]
 
 
 def as_buffers(function: Callable) -> Callable:
@@ -181,7 +186,8 @@ def as_buffers(function: Callable) -> Callable:
 
 def explain_ranges(case, want, got) -> tuple[str, ...]:
     launches, sizes, outputs, views = case
-    lines = [f"launch {index}: {name} ({sizes[name]} bytes) reads {', '.join(reads)}" for index, (name, reads) in enumerate(launches)]
+    lines = [f"launch {index}: {name} ({sizes[name]} bytes) reads {', '.join(reads)}"
+             for index, (name, reads) in enumerate(launches)]
     lines += [f"view: {view} looks at {value}" for view, value in views.items()]
     return (*lines[:10], f"outputs: {', '.join(outputs) or 'none'}", f"it should give {want}", f"and gives      {got}")
 
