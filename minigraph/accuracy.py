@@ -18,16 +18,17 @@ Model = Callable[[np.ndarray], np.ndarray]
 Row = dict[str, object]
 
 # Herman Melville, Moby-Dick (1851), from the first chapter; in the public domain.
-TEXT = """Call me Ishmael. Some years ago, never mind how long precisely, having little or no money in my purse, and nothing
-particular to interest me on shore, I thought I would sail about a little and see the watery part of the world. It is a way
-I have of driving off the spleen and regulating the circulation. Whenever I find myself growing grim about the mouth;
-whenever it is a damp, drizzly November in my soul; whenever I find myself involuntarily pausing before coffin warehouses,
-and bringing up the rear of every funeral I meet; and especially whenever my hypos get such an upper hand of me, that it
-requires a strong moral principle to prevent me from deliberately stepping into the street, and methodically knocking
-people's hats off, then, I account it high time to get to sea as soon as I can. This is my substitute for pistol and ball.
-With a philosophical flourish Cato throws himself upon his sword; I quietly take to the ship. There is nothing surprising in
-this. If they but knew it, almost all men in their degree, some time or other, cherish very nearly the same feelings towards
-the ocean with me.""".replace("\n", " ")
+TEXT = """Call me Ishmael. Some years ago, never mind how long precisely, having little or no money in my purse, and
+nothing particular to interest me on shore, I thought I would sail about a little and see the watery part of
+the world. It is a way I have of driving off the spleen and regulating the circulation. Whenever I find
+myself growing grim about the mouth; whenever it is a damp, drizzly November in my soul; whenever I find
+myself involuntarily pausing before coffin warehouses, and bringing up the rear of every funeral I meet; and
+especially whenever my hypos get such an upper hand of me, that it requires a strong moral principle to
+prevent me from deliberately stepping into the street, and methodically knocking people's hats off, then, I
+account it high time to get to sea as soon as I can. This is my substitute for pistol and ball. With a
+philosophical flourish Cato throws himself upon his sword; I quietly take to the ship. There is nothing
+surprising in this. If they but knew it, almost all men in their degree, some time or other, cherish very
+nearly the same feelings towards the ocean with me.""".replace("\n", " ")
 
 
 def stepwise(decode: Callable, cache: Callable[[], tuple]) -> Model:
@@ -58,12 +59,13 @@ def perplexity(logits: np.ndarray, tokens: np.ndarray) -> float:
 
 
 def compare_arrays(a: np.ndarray, b: np.ndarray, tokens: np.ndarray) -> Row:
-    """Logits f32[n, vocab] of a model b beside those of a."""
+    """Logits f32[n, vocab] of a model b beside those of a; the rms error is relative to a's own root mean square."""
     gap = (b - a).astype(np.float64)
+    size = np.sqrt(np.mean(a.astype(np.float64) ** 2))
     return {
         "tokens": len(tokens),
         "max error": float(np.abs(gap).max()),
-        "rms error": float(np.sqrt(np.mean(gap**2)) / np.sqrt(np.mean(a.astype(np.float64) ** 2))),  # relative to a's own size
+        "rms error": float(np.sqrt(np.mean(gap**2)) / size),
         "top-1": float(np.mean(a.argmax(axis=-1) == b.argmax(axis=-1))),
         "perplexity": perplexity(b, tokens),
         "of a": perplexity(a, tokens),
@@ -71,18 +73,20 @@ def compare_arrays(a: np.ndarray, b: np.ndarray, tokens: np.ndarray) -> Row:
 
 
 def compare_logits(a: Model, b: Model, prompts: Iterable[np.ndarray]) -> Row:
-    """How far b's logits are from a's, over prompts i32[n]: the worst error, errors and agreement as means over tokens."""
+    """How far b's logits are from a's over prompts i32[n]: the worst error; means over tokens of the others."""
     rows = [compare_arrays(a(tokens), b(tokens), tokens) for tokens in map(np.asarray, prompts)]
     if not rows:
         raise MinigraphError("there are no prompts to compare on")
     count = sum(one["tokens"] for one in rows)
     mean = {key: sum(one[key] * one["tokens"] for one in rows) / count for key in ("rms error", "top-1")}
-    logs = {key: float(np.exp(sum(np.log(one[key]) * (one["tokens"] - 1) for one in rows) / (count - len(rows))))
-            for key in ("perplexity", "of a")}
+    logs = {
+        key: float(np.exp(sum(np.log(one[key]) * (one["tokens"] - 1) for one in rows) / (count - len(rows))))
+        for key in ("perplexity", "of a")
+    }
     return {"tokens": count, "max error": max(one["max error"] for one in rows), **mean, **logs}
 
 
-# ---- one array: error against bytes -------------------------------------------------------------------------------------
+# ---- one array: error against bytes -----------------------------------------------------------------------------
 
 
 def rounded_f16(x: np.ndarray) -> tuple[np.ndarray, float]:
@@ -98,7 +102,10 @@ def rounded_i8(x: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def rounded_fp8(x: np.ndarray) -> tuple[np.ndarray, float]:
-    """fp8 e4m3 (Micikevicius et al., "FP8 formats for deep learning", 2022) with a float32 scale a row: 448 is the largest number."""
+    """fp8 e4m3, whose largest number is 448, with a float32 scale a row.
+
+    Micikevicius et al., "FP8 formats for deep learning", 2022. Raises MinigraphError without ml_dtypes.
+    """
     kind = float8()
     scale = np.abs(x).max(axis=-1, keepdims=True) / np.float32(448)
     scale = np.where(scale == 0, np.float32(1), scale)
@@ -110,7 +117,9 @@ def float8():
     try:
         import ml_dtypes
     except ImportError:
-        raise MinigraphError("fp8 is not NumPy's: it needs the package ml_dtypes, which is not installed\n  pip install ml_dtypes") from None
+        raise MinigraphError(
+            "fp8 is not NumPy's: it needs the package ml_dtypes, which is not installed\n  pip install ml_dtypes"
+        ) from None
     return ml_dtypes.float8_e4m3fn
 
 
@@ -131,12 +140,12 @@ ROUNDINGS: dict[str, Callable[[np.ndarray], tuple[np.ndarray, float]]] = {
 def error_table(array: np.ndarray) -> list[Row]:
     """What each format makes of f32[..., K]: bits a number, bytes, the root mean square and the largest error.
 
-    Both errors are relative to the root mean square of the array. A format that does not fit the shape, or whose package
-    is missing, has the reason in the place of numbers.
+    Both errors are relative to the root mean square of the array. A format that does not fit the shape, or whose
+    package is missing, has the reason in the place of numbers.
     """
     array = np.asarray(array, np.float32)
     size = float(np.sqrt(np.mean(array.astype(np.float64) ** 2))) or 1.0
-    rows: list[Row] = [{"format": "f32", "bits": 32.0, "bytes": array.nbytes, "rms error": 0.0, "max error": 0.0, "note": ""}]
+    rows = [error_row("f32", 32.0, array.nbytes, 0.0, 0.0)]
     for name, rounding in ROUNDINGS.items():
         facts = FORMATS.get(name)
         try:
@@ -144,9 +153,13 @@ def error_table(array: np.ndarray) -> list[Row]:
                 raise MinigraphError(f"rows of {array.shape[-1]} are not whole blocks of {facts.values}")
             rounded, nbytes = rounding(array)
         except MinigraphError as error:
-            rows.append({"format": name, "bits": "", "bytes": "", "rms error": "", "max error": "", "note": str(error).split("\n")[0]})
+            rows.append(error_row(name, "", "", "", "", str(error).split("\n")[0]))
             continue
         gap = (rounded - array).astype(np.float64)
-        rows.append({"format": name, "bits": round(8 * nbytes / array.size, 2), "bytes": nbytes,
-                     "rms error": float(np.sqrt(np.mean(gap**2))) / size, "max error": float(np.abs(gap).max()) / size, "note": ""})
+        error, worst = float(np.sqrt(np.mean(gap**2))) / size, float(np.abs(gap).max()) / size
+        rows.append(error_row(name, round(8 * nbytes / array.size, 2), nbytes, error, worst))
     return rows
+
+
+def error_row(format: str, bits, nbytes, error, worst, note: str = "") -> Row:
+    return {"format": format, "bits": bits, "bytes": nbytes, "rms error": error, "max error": worst, "note": note}

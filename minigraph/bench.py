@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import random
 import resource
-import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -97,55 +96,18 @@ def peak_memory() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def bench_llm(tokens: int = 32, rounds: int = 3) -> list[Row]:
-    """SmolLM2 decode: the plain NumPy function against the optimized graph in the NumPy executor, interleaved.
+def bench_llm() -> list[Row]:
+    """SmolLM2 decoding, by NumPy, generated C and llama.cpp; see ``minigraph.bench_llm``."""
+    from .bench_llm import bench_llm
 
-    Milliseconds a token (median), the ratio to plain NumPy in the same run, and whether the tokens agree. Set one
-    BLAS thread outside (OPENBLAS_NUM_THREADS=1). Raises ModelError where the model is missing.
-    """
-    from .models import chat, compiled, smollm2
-    from .pipeline import optimize
+    return bench_llm()
 
-    weights, tokenizer = chat.load()
-    prompt = tokenizer.chat("What does a compiler do? Answer in one sentence.")
-    start = time.perf_counter()
-    traced = compiled.decode_graph(weights)
-    trace_seconds = time.perf_counter() - start
-    optimized = optimize(traced)
-    pass_seconds = time.perf_counter() - start - trace_seconds
-    contenders = {
-        "plain NumPy": None,
-        "graph as traced": compiled.as_function(traced),
-        "graph optimized": compiled.as_function(optimized.graph),
-    }
-    times: dict[str, list[float]] = {name: [] for name in contenders}
-    answers: dict[str, list[int]] = {}
-    for _ in range(rounds):  # interleaved, so that a slow minute hits all of them
-        for name, decode in contenders.items():
-            function = decode or (lambda token, position, cache: smollm2.decode(weights, token, position, cache))
 
-            def timed(token, position, cache, function=function, spent=times[name]):
-                begin = time.perf_counter()
-                result = function(token, position, cache)
-                spent.append(time.perf_counter() - begin)
-                return result
+def bench_accuracy() -> list[Row]:
+    """What packed weights do to SmolLM2's logits, beside llama.cpp; see ``minigraph.bench_llm``."""
+    from .bench_llm import bench_accuracy
 
-            answers[name] = list(chat.generate_ids(prompt, weights, (), tokens, None, timed))
-    base = statistics.median(times["plain NumPy"])
-    nodes = {"graph as traced": len(traced), "graph optimized": len(optimized.graph)}
-    return [
-        {
-            "decode": name,
-            "nodes": nodes.get(name, ""),
-            "ms/token": round(1000 * statistics.median(spent), 2),
-            "tokens/s": round(1 / statistics.median(spent), 1),
-            "ratio": round(statistics.median(spent) / base, 3),
-            "same tokens": answers[name] == answers["plain NumPy"],
-            "trace s": round(trace_seconds, 2) if decode else "",
-            "passes s": round(pass_seconds, 2) if name == "graph optimized" else "",
-        }
-        for (name, spent), decode in zip(times.items(), contenders.values())
-    ]
+    return bench_accuracy()
 
 
 def bench_checker() -> list[Row]:
@@ -192,7 +154,7 @@ def bench_memory() -> list[Row]:
 
 # each gives the rows of one table, or several tables by name
 BENCHES: dict[str, Callable[[], list[Row] | dict[str, list[Row]]]] = {
-    "passes": bench_passes, "llm": bench_llm, "checker": bench_checker, "gpu": bench_gpu,
+    "passes": bench_passes, "llm": bench_llm, "accuracy": bench_accuracy, "checker": bench_checker, "gpu": bench_gpu,
     "quant": bench_quant, "sparse": bench_sparse, "cpu": bench_cpu, "memory": bench_memory,
 }  # fmt: skip
 RECORDED: dict[str, Callable[[], dict[str, str]]] = {"gpu": gpu_machine}  # what can be kept, with the machine's name

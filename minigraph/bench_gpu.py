@@ -311,13 +311,24 @@ def smollm2_and_prompt():
 
 
 def on_gpu(executable: CupyExecutable) -> Callable:
-    """The decode step as ``chat.generate_ids`` calls it: the logits come to the host, the cache stays on the GPU."""
-    names = list(executable.signature.inputs)
-    cached = [name for name in names if name.startswith("cache.")]
-    others = [name for name in names if name not in cached]
+    """The decode step as ``chat.generate_ids`` calls it, for one conversation: the cache goes to the GPU with the first
+    token and stays there; the logits come to the host."""
+    cupy = import_cupy()
+    cached = [name for name in executable.signature.inputs if name.startswith("cache.")]
+    fixed: list = []
 
     def decode(token, position, cache):
-        logits, *cache = executable({**dict(zip(others, (token, position))), **dict(zip(cached, cache))}).values()
+        if fixed:
+            bound, *arrays = fixed
+            for array, number in zip(arrays, (token, position)):
+                array.set(np.asarray(number), cupy.cuda.get_current_stream())
+        else:
+            arrays = [cupy.asarray(one) for one in (token, position, *cache)]
+            bound = executable.bind(dict(zip(("token", "position", *cached), arrays)))
+            fixed.extend((bound, *arrays[:2]))
+        bound()
+        logits, *cache = bound.outputs.values()
+        bound.wait()
         return logits.get(), *cache
 
     return decode

@@ -8,7 +8,7 @@ import numpy as np
 
 from .errors import RunError, nearest
 from .ir import Graph
-from .passes.quantize import activations
+from .passes import activations
 from .run_numpy import Executable
 
 LARGEST = 127  # of int8, on both sides
@@ -25,10 +25,14 @@ def at_percentile(sizes: np.ndarray, percentile: float) -> float:
 METHODS: dict[str, Callable[[np.ndarray, float], float]] = {"minmax": minmax, "percentile": at_percentile}
 
 
-def observe(graph: Graph, samples: Iterable[Mapping[str, np.ndarray]], names: Iterable[str]) -> dict[str, list[np.ndarray]]:
+Samples = Iterable[Mapping[str, np.ndarray]]  # inputs by name
+
+
+def observe(graph: Graph, samples: Samples, names: Iterable[str]) -> dict[str, list[np.ndarray]]:
     """The values of these names on each sample, a dict of inputs by name."""
     names = list(dict.fromkeys(names))
-    executable = Executable(Graph(graph.name, graph.nodes, tuple((name.replace(".", "_") + f"_{i}", name) for i, name in enumerate(names))))
+    outputs = tuple((f"seen_{number}", name) for number, name in enumerate(names))
+    executable = Executable(Graph(graph.name, graph.nodes, outputs))
     found: dict[str, list[np.ndarray]] = {name: [] for name in names}
     for sample in samples:
         for name, array in zip(names, executable(sample).values()):
@@ -36,7 +40,7 @@ def observe(graph: Graph, samples: Iterable[Mapping[str, np.ndarray]], names: It
     return found
 
 
-def calibrate(graph: Graph, samples: Iterable[Mapping[str, np.ndarray]], method: str = "minmax", percentile: float = 99.9,
+def calibrate(graph: Graph, samples: Samples, method: str = "minmax", percentile: float = 99.9,
               names: Iterable[str] | None = None) -> dict[str, np.float32]:  # fmt: skip
     """A scale for each activation that meets an int8 weight: what ``quantize_activations`` takes.
 
@@ -48,7 +52,8 @@ def calibrate(graph: Graph, samples: Iterable[Mapping[str, np.ndarray]], method:
     there are none, or for a value that is not finite.
     """
     if method not in METHODS:
-        raise RunError(f"there is no method '{method}'\n  {nearest(method, METHODS) or 'methods are ' + ' and '.join(METHODS)}")
+        hint = nearest(method, METHODS) or "methods are " + " and ".join(METHODS)
+        raise RunError(f"there is no method '{method}'\n  {hint}")
     if not 0 < percentile <= 100:
         raise RunError(f"a percentile is above 0 and at most 100, not {percentile}")
     scales = {}

@@ -74,7 +74,7 @@ class Case:
         return {name: array.copy() for name, array in self.inputs.items()}
 
 
-# ---- the launches of a plan one by one, and all at once ----------------------------------------------------------------
+# ---- the launches of a plan one by one, and all at once ------------------------------------------------------------
 
 
 def check_launches(
@@ -193,7 +193,7 @@ def decided_by_rounding(case: Case) -> bool:
     )
 
 
-# ---- the back ends -------------------------------------------------------------------------------------------------------
+# ---- the back ends -------------------------------------------------------------------------------------------------
 
 
 def in_numpy(plan: Plan, launch: Launch, memory: Memory) -> None:

@@ -1,6 +1,6 @@
 """Random graphs of what fusion is about: softmax, norms, products with their epilogues, attention, views, updates.
 
-``fusible_sample(seed, index)`` is a graph, inputs for it, and the inputs that are donated; a function of the two numbers.
+``fusible_sample(seed, index)`` is a graph, inputs for it, and which of them are donated; a function of the two numbers.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Fuser(Grower):
         return self.const(np.full(self.rng.choice(((), (), (1,))), value, DTYPES[self.type(x).dtype]))
 
     def chain(self, *steps) -> str | None:
-        """Emit (op, operand, …) one after the other; ``...`` stands for the result before. None where one is refused."""
+        """Emit (op, operand, …) one by one; ``...`` stands for the result before. None where one is refused."""
         value = None
         for op, *operands, attrs in ((*step, None) if not isinstance(step[-1], dict) else step for step in steps):
             value = self.emit(op, [value if one is ... else one for one in operands], attrs)
@@ -76,7 +76,7 @@ class Fuser(Grower):
         return tuple(axis - rank if axis >= 0 and self.rng.random() < 0.2 else axis for axis in axes)
 
     def reduced(self, op: str, x: str | None, axes: tuple[int, ...], keep: float = 0.5) -> str | None:
-        """A reduction whose result broadcasts again: by keepdims, or by a reshape; or, on purpose, along the wrong axis."""
+        """A reduction that broadcasts again: by keepdims, or by a reshape; or, on purpose, along the wrong axis."""
         if x is None:
             return None
         shape, rank = self.type(x).shape, len(self.type(x).shape)
@@ -207,11 +207,16 @@ def tangle(grow: Fuser) -> str | None:
 
 def views(grow: Fuser) -> str | None:
     """Views of views, of which some need a copy, and a little work between them."""
-    y = grow.pick(DTYPES, 1)
-    for _ in range(grow.rng.randrange(2, 6)):
-        op = grow.rng.choice(("transpose", "slice", "reshape", "broadcast_to", "transpose", "slice", "work"))
-        made = grow.emit(*(("mul", [y, y]) if op == "work" else (op, [y])))
-        y = made or y
+    rng = grow.rng
+    y = (
+        grow.pick(DTYPES, 1)
+        if rng.random() < 0.4
+        else grow.leaf(Type(grow.dtype(DTYPES), grow.shape(rng.choice((2, 3)))))
+    )
+    for _ in range(rng.randrange(2, 5)):
+        y = grow.emit(rng.choice(("transpose", "transpose", "slice", "broadcast_to")), [y]) or y
+        for op in rng.choice((("reshape",), ("reshape", "work"), ("work",), ())):
+            y = grow.emit(*(("maximum", [y, y]) if op == "work" else (op, [y]))) or y
     return y
 
 
@@ -281,7 +286,8 @@ PARTS = (
     attention, attention,
 )  # fmt: skip
 BETWEEN = (
-    "print", "random", "assert_finite", "sum", "max", "mean", "any", "all", "prod", "min", "concat", "pad", "take", "matmul",
+    "print", "random", "assert_finite", "sum", "max", "mean", "any", "all", "prod", "min", "concat", "pad", "take",
+    "matmul",
 )  # fmt: skip
 
 
@@ -299,7 +305,7 @@ def fusible_graph(rng: random.Random) -> tuple[Graph, frozenset[str]]:
 
 
 def fusible_sample(seed: int, index: int) -> tuple[Graph, dict[str, np.ndarray], frozenset[str]]:
-    """Graph number ``index`` of ``seed``, inputs for it, and which of them are donated; most values are such that sums round."""
+    """Graph ``index`` of ``seed``, inputs for it, and which are donated; most values are such that sums round."""
     rng = random.Random(f"fusible {seed}/{index}")
     graph, donate = fusible_graph(rng)
     inputs = random_inputs(rng, graph)

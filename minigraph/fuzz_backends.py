@@ -130,8 +130,8 @@ def main(arguments: list[str] | None = None) -> int:
             )
     kinds = ", ".join(f"{count:,} {name}" for name, count in sorted(tally.items()) if " " in name)
     print(
-        f"{tally['graphs']:,} graphs, seed {options.seed}, {tally['nodes']:,} nodes, {tally['errors']} end in an error: "
-        f"{tally['faults']} faults. Launches: {kinds}."
+        f"{tally['graphs']:,} graphs, seed {options.seed}, {tally['nodes']:,} nodes, {tally['errors']} end in an error:"
+        f" {tally['faults']} faults. Launches: {kinds}."
     )
     return 1 if tally["faults"] else 0
 

@@ -40,7 +40,8 @@ def expand_24(values: np.ndarray, indices: np.ndarray) -> np.ndarray:
     tiles, half, _ = values.shape
     dense = np.zeros((tiles, TILE, half * GROUP // KEPT), np.float32)
     tile, row = np.ogrid[:tiles, :TILE]
-    np.add.at(dense, (tile[..., None], row[..., None], columns_24(indices)), values.transpose(0, 2, 1))  # one place twice adds up
+    # a place that is named twice adds up, as it does in a product
+    np.add.at(dense, (tile[..., None], row[..., None], columns_24(indices)), values.transpose(0, 2, 1))
     return dense.reshape(tiles * TILE, -1)
 
 
@@ -51,7 +52,7 @@ def columns_24(indices: np.ndarray) -> np.ndarray:
 
 
 def sparse_matmul(x: np.ndarray, values: np.ndarray, indices: np.ndarray) -> np.ndarray:
-    """x @ W.T for a 2:4 matrix W[N, K]: f32[..., K] -> f32[..., N]. What is not stored is not multiplied, not even by inf."""
+    """x @ W.T for a 2:4 matrix W[N, K]: f32[..., K] -> f32[..., N]; what is not stored is not multiplied."""
     result = np.empty((*x.shape[:-1], len(values), TILE), np.float32)
     for tile, (some, columns) in enumerate(zip(values, columns_24(indices))):
         result[..., tile, :] = np.einsum("...rk,kr->...r", x[..., columns], some)
@@ -74,7 +75,7 @@ def check_blocks(indices: np.ndarray, starts: np.ndarray, count: int, across: in
     """Raise IndexError where starts or indices point to no block."""
     if starts[0] < 0 or starts[-1] > count or (np.diff(starts) < 0).any():
         raise IndexError(f"starts must rise from 0 to at most {count}, the number of blocks")
-    used = indices[starts[0]:starts[-1]]
+    used = indices[starts[0] : starts[-1]]
     if used.size and not 0 <= used.min() <= used.max() < across:
         raise IndexError(f"a block's column is 0 to {across - 1}, not {used.min()} to {used.max()}")
 

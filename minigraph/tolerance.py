@@ -1,11 +1,11 @@
 """How far the value that a launch stores may be from NumPy's: the definition of equal, for several nodes at once.
 
-A launch without a rounded node keeps every bit. A rounded node alone may be off by its ``ulp``, or by its rounding bound
-if it is a float reduction or contraction. Where a launch has other nodes behind a rounded one, or several of them, these
-allowances do not add up: one ulp can become anything. So the launch is evaluated again in NumPy, node by node, with every
-rounded value pushed within what it may be, in several patterns; what is stored may be ``FACTOR`` times as far from
-NumPy's value as the farthest of these. Where a pattern changes an integer, a truth value or what is
-finite, an ulp decides it, and every result is right.
+A launch without a rounded node keeps every bit. A rounded node alone may be off by its ``ulp``, or by its rounding
+bound if it is a float reduction or contraction. Where a launch has other nodes behind a rounded one, or several of
+them, these allowances do not add up: one ulp can become anything. So the launch is evaluated again in NumPy, node by
+node, with every rounded value pushed within what it may be, in several patterns; what is stored may be ``FACTOR`` times
+as far from NumPy's value as the farthest of these. Where a pattern changes an integer, a truth value or what is finite,
+an ulp decides it, and every result is right.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def stored_right(nodes: list[Node], values: dict[str, np.ndarray], got: np.ndarr
 
 
 def may_overflow(mixed: Node, values: dict[str, np.ndarray]) -> np.ndarray:
-    """Of an attention: where the values, weighted but not yet divided by the sum of the weights, may leave the range."""
+    """Of an attention: where the values, weighted but not divided by the sum of the weights, may leave the range."""
     shares, v = (
         np.abs(np.where(np.isfinite(values[name]), values[name], 0).astype(np.longdouble)) for name in mixed.inputs
     )

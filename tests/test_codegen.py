@@ -32,8 +32,15 @@ def plan(text: str, rows: int = 4) -> Plan:
     signature, *lines = (line.strip() for line in text.split(";"))
     names = lines.pop().removeprefix("return ").split()
     body = "".join(f"  {line}\n" for line in lines)
-    return make_plan(fuse(parse(f"graph g({signature}) -> ({', '.join(names)}) {{\n{body}"
-                                f"  return {', '.join(f'{name} = {name}' for name in names)}\n}}"), rows))
+    return make_plan(
+        fuse(
+            parse(
+                f"graph g({signature}) -> ({', '.join(names)}) {{\n{body}"
+                f"  return {', '.join(f'{name} = {name}' for name in names)}\n}}"
+            ),
+            rows,
+        )
+    )
 
 
 def wrong(text: str, backend: str, rows: int = 4, **inputs) -> list:
@@ -51,7 +58,9 @@ def source(made: Plan, dialect=C) -> str:
 
 def test_a_map_in_c():
     made = plan("x: f32[4,8], w: f32[8]; h = mul(x, w); t = tanh(h); y = add(t, h); return y")
-    assert source(made) == """\
+    assert (
+        source(made)
+        == """\
 void map_y(const float *x, const float *w, float *restrict y) {
   for (long i = 0; i < 4; i++) {
     #pragma GCC ivdep
@@ -63,6 +72,7 @@ void map_y(const float *x, const float *w, float *restrict y) {
   }
 }
 """
+    )
 
 
 def test_a_map_in_cuda():
@@ -75,7 +85,11 @@ def test_a_map_in_cuda():
 
 
 def test_names_in_the_code_are_the_graphs():
-    text = source(plan("hidden: f32[4,8], scale: f32[8]; scaled = mul(hidden, scale); gate = neg(scaled); y = mul(gate, scaled); return y"))
+    text = source(
+        plan(
+            "hidden: f32[4,8], scale: f32[8]; scaled = mul(hidden, scale); gate = neg(scaled); y = mul(gate, scaled); return y"
+        )
+    )
     for name in ("hidden", "scale", "scaled", "gate"):
         assert re.search(rf"\b{name}\b", text)
 
@@ -95,7 +109,9 @@ def test_layers_that_repeat_are_compiled_once():
 
 
 def test_kernels_that_differ_in_a_number_stay_two():
-    made = plan("x: f32[3]; c = const(2.0); d = const(3.0); a = mul(x, c); b = cumsum(a) {axis=0}; y = mul(b, d); return y")
+    made = plan(
+        "x: f32[3]; c = const(2.0); d = const(3.0); a = mul(x, c); b = cumsum(a) {axis=0}; y = mul(b, d); return y"
+    )
     assert len(c_program(made).kernels) == 2
 
 
@@ -141,9 +157,13 @@ def test_hostile_names(backend):
     rng = np.random.default_rng(0)
     cases = []
     for start in range(0, len(WORDS), 25):
-        graph = hostile_graph(WORDS[start:start + 25])
-        inputs = {node.name: rng.standard_normal(node.type.shape).astype(np.float32) if node.type.dtype == "f32"
-                  else np.ones(node.type.shape, {"i32": np.int32, "i64": np.int64}[node.type.dtype]) for node in graph.inputs}
+        graph = hostile_graph(WORDS[start : start + 25])
+        inputs = {
+            node.name: rng.standard_normal(node.type.shape).astype(np.float32)
+            if node.type.dtype == "f32"
+            else np.ones(node.type.shape, {"i32": np.int32, "i64": np.int64}[node.type.dtype])
+            for node in graph.inputs
+        }
         cases.append(Case(graph, inputs))
     assert {launch.kind for launch in cases[0].plan.launches} == {"map", "reduce", "epilogue", "move", "attention"}
     assert [findings for findings in check_cases(cases, backend) if findings] == []
@@ -151,8 +171,10 @@ def test_hostile_names(backend):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_dots_and_underscores_do_not_collide(backend):
-    text = ("a.b: f32[3], a_b: f32[3], a.b.c: f32[3], a_b_c: f32[3]; a_b.c = sub(a.b, a_b); a_b_1 = sub(a.b.c, a_b_c);"
-            " a.b_1 = mul(a_b.c, a_b_1); y = sub(a.b_1, a_b); return y")
+    text = (
+        "a.b: f32[3], a_b: f32[3], a.b.c: f32[3], a_b_c: f32[3]; a_b.c = sub(a.b, a_b); a_b_1 = sub(a.b.c, a_b_c);"
+        " a.b_1 = mul(a_b.c, a_b_1); y = sub(a.b_1, a_b); return y"
+    )
     assert wrong(text, backend, **{name: np.arange(3, dtype=np.float32) + number for number, name in
                                    enumerate(("a.b", "a_b", "a.b.c", "a_b_c"))}) == []  # fmt: skip
 
@@ -208,6 +230,9 @@ EDGES = {
     "half floats are moved as they are": (
         "x: f16[2,3], p: f16[]; a = pad(x, p) {low=[1,0], high=[0,2]}; b = concat(a, a) {axis=1}; t = transpose(b) {perm=[1,0]};"
         " y = reshape(t) {shape=[30]}; return y", {"x": np.arange(6).reshape(2, 3).astype(np.float16), "p": np.array(np.nan, np.float16)}),
+    "rows whose reduction is stored apart": (
+        "x: f32[3,40]; s = sum(x) {axis=[1], keepdims=true}; r = exp(s); y = mul(x, r); return y s",
+        {"x": np.linspace(-1, 1, 120, dtype=F).reshape(3, 40)}),
     "six loops": ("x: f32[2,3,2,3,2,3], w: f32[2,1,2,1,2,1]; a = mul(x, w); s = sum(a) {axis=[1,3,5], keepdims=true}; y = div(a, s); return y",
                   {"x": np.arange(1, 217, dtype=F).reshape(2, 3, 2, 3, 2, 3), "w": np.arange(1, 9, dtype=F).reshape(2, 1, 2, 1, 2, 1)}),
     "a product wider than a tile": ("x: f32[1,3], w: f32[3,5000]; a = matmul(x, w); y = neg(a); return y",
@@ -223,8 +248,6 @@ def test_edges(backend):
     cases = [Case(plan(text).graph, inputs, rows=100) for text, inputs in EDGES.values()]
     found = check_cases(cases, backend)
     assert {name: findings for name, findings in zip(EDGES, found) if findings} == {}
-
-
 
 
 # ---- what counts as equal --------------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ FLOORS = (
     ("tolerance",),
     ("check_backends",),
     ("fuzz_backends", "fuzz_layout", "bench_sparse"),
-    ("bench_gpu", "bench_cpu", "bench_memory", "bench_quant"),
+    ("bench_gpu", "bench_llm", "bench_cpu", "bench_memory", "bench_quant"),
     ("bench",),
     ("cli",),
     ("__main__",),

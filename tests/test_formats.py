@@ -33,11 +33,11 @@ def random_blocks(format: str, count: int) -> np.ndarray:
     scales[0] = 6e-8  # the smallest subnormal
     scales[1] = 0
     scales[2] = -65504
-    blocks[:, :2 * halves] = scales.view(np.uint8)
+    blocks[:, : 2 * halves] = scales.view(np.uint8)
     return blocks.reshape(-1, 4 * facts.nbytes)
 
 
-# ---- values -----------------------------------------------------------------------------------------------------------
+# ---- values --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("format", PLAIN)
@@ -57,7 +57,9 @@ def test_pack_is_as_good_as_ggufs(format):
     theirs = gguf.quants.dequantize(gguf.quants.quantize(x, kind), kind)
     ours = unpack(pack(x, format), format)
     assert np.sqrt(np.mean((ours - x) ** 2)) <= 1.02 * np.sqrt(np.mean((theirs - x) ** 2))
-    spread = {"q8_0": 2 * np.abs(x.reshape(-1, 32)).max(axis=1) / 254, "q4_1": np.ptp(x.reshape(-1, 32), axis=1) / 15}[format]
+    spread = {"q8_0": 2 * np.abs(x.reshape(-1, 32)).max(axis=1) / 254, "q4_1": np.ptp(x.reshape(-1, 32), axis=1) / 15}[
+        format
+    ]
     assert (np.abs(ours - x).reshape(-1, 32).max(axis=1) <= 0.5 * spread * 1.05 + 2e-3).all()
 
 
@@ -107,26 +109,29 @@ def test_axes_in_front_stay():
         assert np.array_equal(unpack(data, format)[1], unpack(pack(x[1], format), format))
 
 
-# ---- the type rules ---------------------------------------------------------------------------------------------------
+# ---- the type rules ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text, rule", [
-    ("pack(x) {format=q4_2}", "unknown format 'q4_2'"),
-    ("pack(i) {format=q4_1}", "pack takes f32"),
-    ("pack(odd) {format=q4_1}", "not whole blocks of 32"),
-    ("pack(few) {format=q4_1x16}", "in tiles of 16 rows"),
-    ("unpack(x) {format=q4_1}", "packed numbers are bytes"),
-    ("unpack(b) {format=q8_0}", "not whole blocks of 34 bytes"),
-    ("packed_matmul(i, b) {format=q4_1}", "packed_matmul takes f32"),
-    ("packed_matmul(odd, b) {format=q4_1}", "the rows are not as long"),
-])
+@pytest.mark.parametrize(
+    "text, rule",
+    [
+        ("pack(x) {format=q4_2}", "unknown format 'q4_2'"),
+        ("pack(i) {format=q4_1}", "pack takes f32"),
+        ("pack(odd) {format=q4_1}", "not whole blocks of 32"),
+        ("pack(few) {format=q4_1x16}", "in tiles of 16 rows"),
+        ("unpack(x) {format=q4_1}", "packed numbers are bytes"),
+        ("unpack(b) {format=q8_0}", "not whole blocks of 34 bytes"),
+        ("packed_matmul(i, b) {format=q4_1}", "packed_matmul takes f32"),
+        ("packed_matmul(odd, b) {format=q4_1}", "the rows are not as long"),
+    ],
+)
 def test_a_wrong_type_gets_a_sentence(text, rule):
     head = "graph g(x: f32[16,64], i: i32[16,64], odd: f32[16,33], few: f32[8,64], b: u8[16,40]) -> (y) {\n  y = "
     with pytest.raises(GraphError, match=rule):
         mg.parse(head + text + "\n  return y\n}")
 
 
-# ---- products ---------------------------------------------------------------------------------------------------------
+# ---- products ------------------------------------------------------------------------------------------------------
 
 
 def packed_product(x: np.ndarray, w: np.ndarray, format: str, epilogue: bool = False):
@@ -138,7 +143,9 @@ def packed_product(x: np.ndarray, w: np.ndarray, format: str, epilogue: bool = F
     if epilogue:
         bias = normal(len(w), seed=5)
         inputs["bias"] = bias
-        y = builder.emit("maximum", builder.emit("add", y, builder.input("bias", type_of(bias))), builder.const(np.float32(0)))
+        y = builder.emit(
+            "maximum", builder.emit("add", y, builder.input("bias", type_of(bias))), builder.const(np.float32(0))
+        )
     return builder.build({"y": y}), inputs
 
 
@@ -236,4 +243,11 @@ def test_products_in_cuda(format, rows):
 
 
 def test_rounding_is_half_to_even_and_nan_is_0():
-    assert formats.rounded(np.array([0.5, 1.5, 2.5, np.nan, np.inf, -np.inf]), -127, 127).tolist() == [0, 2, 2, 0, 127, -127]
+    assert formats.rounded(np.array([0.5, 1.5, 2.5, np.nan, np.inf, -np.inf]), -127, 127).tolist() == [
+        0,
+        2,
+        2,
+        0,
+        127,
+        -127,
+    ]

@@ -300,9 +300,14 @@ def test_names_do_not_matter():
     for index in range(40):
         one = fusible_sample(5, index)[0]
         new = {node.name: f"n{number}" for number, node in enumerate(one.nodes)}
-        other = Graph(one.name, tuple(replace(node, name=new[node.name], inputs=tuple(map(new.get, node.inputs))) for node in one.nodes),
-                      tuple((public, new[value]) for public, value in one.outputs))
-        assert [tuple(map(new.get, cluster.nodes)) for cluster in fuse(one).clusters] == [c.nodes for c in fuse(other).clusters]
+        other = Graph(
+            one.name,
+            tuple(replace(node, name=new[node.name], inputs=tuple(map(new.get, node.inputs))) for node in one.nodes),
+            tuple((public, new[value]) for public, value in one.outputs),
+        )
+        assert [tuple(map(new.get, cluster.nodes)) for cluster in fuse(one).clusters] == [
+            c.nodes for c in fuse(other).clusters
+        ]
 
 
 DEEP = """

@@ -24,7 +24,7 @@ from minigraph.fuzz import Finding, check_pass, evaluate, is_loose, within_bound
 from minigraph.fuzz_layout import PIPELINE, Tally, check_layout, main, restrided
 from minigraph.ir import Builder, Graph, defs
 from minigraph.passes import PASSES, layout
-from minigraph.passes.axes import bytes_moved_by_layout, compose, inverse, is_reshape, layout_weight, stored_shape, torn, widen
+from minigraph.passes.axes import bytes_moved_by_layout, compose, inverse, is_reshape, stored_shape, torn, widen
 from minigraph.passes.explain_layout import explain
 from minigraph.random_graphs import woven_sample
 from minigraph.types import same_bits
@@ -197,7 +197,6 @@ def test_a_transformer_layer_keeps_what_heads_need_and_nothing_else():
         split = [name for name, why in stays.items() if "moves 0 bytes: matmul" in why and "reads its rows in place" in why]
         merge = [name for name in stays if name not in split]
         assert len(split) == 3 and len(merge) == 1  # q, k, v; and their result
-        assert f"reshape '{defs(after)[merge[0]].name}'" not in stays[merge[0]] and "(reads" not in stays[merge[0]]
         assert re.search(r"moves 960 bytes: reshape '.*' reads the elements one after another", stays[merge[0]])
         assert all(defs(after)[name].value.perm == (0, 2, 1, 3) for name in stays)
         assert bytes_moved_by_layout(after) == 960 < bytes_moved_by_layout(graph) == 3120
@@ -267,7 +266,6 @@ STAYS = [
     ("y = exp(t)\n z = reshape(t) {shape=[12]}", "reshape 'z' reads the elements one after another"),
     ("y = cast(t) {dtype=f64}", "below 'y' there would be 192 bytes"),
     ("y = add(t, w)", "add 'y' has another operand that lies in another order"),
-    ("y = neg(t)\n z = transpose(y) {perm=[1,0]}", "'t' stays"),
     ("y = neg(x)", "'t' is dead"),
 ]
 
@@ -277,10 +275,7 @@ def test_a_transpose_stays_where_removing_it_would_cost_as_much(lines, why):
     outputs = [name for name in ("y", "z") if f"{name} = " in lines]
     graph = mg.parse(f"graph g(x: f32[3,4], w: f32[4,3]) -> ({', '.join(outputs)}) {{\n t = transpose(x) {{perm=[1,0]}}\n {lines}\n"
                      f" return {', '.join(outputs)}\n}}")
-    assert layout(graph).graph is graph or "neg(t)" in lines
-    assert layout_weight(layout(graph).graph) <= layout_weight(graph)
-    sentence = explain(layout(graph).graph if "neg(t)" in lines and "t" in defs(layout(graph).graph) else graph, "t")
-    assert why in sentence or "neg(t)" in lines
+    assert layout(graph).graph is graph and why in explain(graph, "t")
 
 
 def test_explain_says_what_happens_to_the_others():
@@ -484,7 +479,8 @@ def test_orderless_sums_are_right_and_do_not_depend_on_the_order_of_axes():
         assert within_bound(node, [values], result) and result.shape == node.type.shape
         flipped = np.ascontiguousarray(values[::-1]) if "0" in attrs else values
         assert same_bits(orderless.compute(node, {"x": flipped}), result) or "0" not in attrs
-    for a, b, flags in (((3, 4), (4, 5), ""), ((4,), (2, 4, 3), ""), ((2, 3, 4), (4,), ""), ((4, 3), (5, 4), "{transpose_a=true, transpose_b=true}"),
+    both = "{transpose_a=true, transpose_b=true}"
+    for a, b, flags in (((3, 4), (4, 5), ""), ((4,), (2, 4, 3), ""), ((2, 3, 4), (4,), ""), ((4, 3), (5, 4), both),
                         ((2, 1, 3, 4), (3, 4, 2), ""), ((4,), (4,), "")):
         types = ["f32[" + ",".join(map(str, shape)) + "]" for shape in (a, b)]
         node = mg.parse(f"graph g(a: {types[0]}, b: {types[1]}) -> (y) {{\n y = matmul(a, b) {flags}\n return y\n}}").nodes[2]

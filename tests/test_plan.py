@@ -29,8 +29,11 @@ def plan(text: str, donate=(), **options) -> Plan:
     signature, *lines = (line.strip() for line in text.split(";"))
     names = lines.pop().removeprefix("return ").split()
     outputs = ", ".join(f"out{number} = {name}" for number, name in enumerate(names))
-    graph = parse(f"graph g({signature}) -> ({', '.join(f'out{number}' for number in range(len(names)))}) {{\n"
-                  + "".join(f"  {line}\n" for line in lines) + f"  return {outputs}\n}}")
+    graph = parse(
+        f"graph g({signature}) -> ({', '.join(f'out{number}' for number in range(len(names)))}) {{\n"
+        + "".join(f"  {line}\n" for line in lines)
+        + f"  return {outputs}\n}}"
+    )
     return make_plan(fuse(graph, **options), donate)
 
 
@@ -40,7 +43,9 @@ def run_both(made: Plan, **inputs) -> list[dict[str, np.ndarray]]:
     executable = PlanExecutable(made, poison=True)
     results = [executable({name: array.copy() for name, array in inputs.items()}) for _ in range(2)]
     for result in results:
-        assert {name: same_bits(array, reference[name]) for name, array in result.items()} == dict.fromkeys(reference, True)
+        assert {name: same_bits(array, reference[name]) for name, array in result.items()} == dict.fromkeys(
+            reference, True
+        )
     return results
 
 
@@ -50,7 +55,9 @@ X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
 def test_a_chain_of_launches_needs_one_buffer():
-    made = plan("x: f32[16]; a = exp(x); b = cumsum(a) {axis=0}; c = neg(b); d = cumsum(c) {axis=0}; e = cumsum(d) {axis=0}; return e")
+    made = plan(
+        "x: f32[16]; a = exp(x); b = cumsum(a) {axis=0}; c = neg(b); d = cumsum(c) {axis=0}; e = cumsum(d) {axis=0}; return e"
+    )
     assert [launch.in_place for launch in made.launches] == [None, None, "b", None, None]
     assert made.arena_bytes == 128  # of four values of 64 bytes two live at one time
     assert made.placement.footprint == made.placement.lower_bound
@@ -58,8 +65,10 @@ def test_a_chain_of_launches_needs_one_buffer():
 
 
 def test_views_take_no_memory_and_no_launch():
-    made = plan("x: f32[2,3]; a = transpose(x) {perm=[1,0]}; b = slice(a) {start=[2,0], stop=[-1,2], step=[-1,1]};"
-                " c = broadcast_to(b) {shape=[4,3,2]}; d = reshape(c) {shape=[2,2,3,2]}; y = neg(d); return y")
+    made = plan(
+        "x: f32[2,3]; a = transpose(x) {perm=[1,0]}; b = slice(a) {start=[2,0], stop=[-1,2], step=[-1,1]};"
+        " c = broadcast_to(b) {shape=[4,3,2]}; d = reshape(c) {shape=[2,2,3,2]}; y = neg(d); return y"
+    )
     assert [launch.name for launch in made.launches] == ["y"] and made.arena_bytes == 0
     assert made.access["d"].strides == (0, 0, -1, 3) and made.access["d"].offset == 2
     run_both(made, x=X)
@@ -87,13 +96,17 @@ def test_not_in_place(text, why):
     first = made.launches[1] if len(made.launches) > 1 else made.launches[0]
     assert first.in_place is None, why
     given = next(node.type for node in made.graph.inputs)
-    run_both(made, x=np.arange(given.size, dtype={"f32": np.float32, "i64": np.int64}[given.dtype]).reshape(given.shape))
+    run_both(
+        made, x=np.arange(given.size, dtype={"f32": np.float32, "i64": np.int64}[given.dtype]).reshape(given.shape)
+    )
 
 
 def test_a_softmax_may_overwrite_its_operand():
     """Each walk over a row has read it before the last walk writes it."""
-    made = plan("x: f32[2,3]; a = cumsum(x) {axis=0}; m = max(a) {axis=[1], keepdims=true}; d = sub(a, m); e = exp(d);"
-                " t = sum(e) {axis=[1], keepdims=true}; p = div(e, t); y = cumsum(p) {axis=0}; return y")
+    made = plan(
+        "x: f32[2,3]; a = cumsum(x) {axis=0}; m = max(a) {axis=[1], keepdims=true}; d = sub(a, m); e = exp(d);"
+        " t = sum(e) {axis=[1], keepdims=true}; p = div(e, t); y = cumsum(p) {axis=0}; return y"
+    )
     assert made.launches[1].in_place == "a" and made.launches[1].kind == "reduce"
     run_both(made, x=X)
 
@@ -122,13 +135,17 @@ def test_an_update_of_donated_memory_writes_nothing_but_the_update():
 def test_no_update_in_place(lines, why):
     made = plan(CACHE + lines, donate=("c",))
     assert next(launch for launch in made.launches if launch.name == "y").in_place is None, why
-    run_both(made, c=np.arange(12, dtype=np.float32).reshape(4, 3), u=np.ones((1, 3), np.float32), i=np.array(1, np.int32))
+    run_both(
+        made, c=np.arange(12, dtype=np.float32).reshape(4, 3), u=np.ones((1, 3), np.float32), i=np.array(1, np.int32)
+    )
 
 
 def test_the_position_may_lie_in_the_memory_that_is_updated():
     """On a GPU one thread would read it after another has overwritten it."""
-    made = plan("c: i32[8], u: i32[2]; s = slice(c) {start=[3], stop=[4]}; i = reshape(s) {shape=[]}; y = update_slice(c, u, i); return y",
-                donate=("c",))
+    made = plan(
+        "c: i32[8], u: i32[2]; s = slice(c) {start=[3], stop=[4]}; i = reshape(s) {shape=[]}; y = update_slice(c, u, i); return y",
+        donate=("c",),
+    )
     assert made.launches[0].in_place is None
     run_both(made, c=np.arange(8, dtype=np.int32), u=np.array([7, 7], np.int32))
 
@@ -141,7 +158,9 @@ def test_two_updates_of_one_cache():
 
 def test_an_updated_cache_returned_twice_is_copied_once():
     made = plan(CACHE + "y = update_slice(c, u, i); return y y", donate=("c",))
-    for result in run_both(made, c=np.zeros((4, 3), np.float32), u=np.ones((1, 3), np.float32), i=np.array(3, np.int32)):
+    for result in run_both(
+        made, c=np.zeros((4, 3), np.float32), u=np.ones((1, 3), np.float32), i=np.array(3, np.int32)
+    ):
         assert not np.may_share_memory(result["out0"], result["out1"])
 
 
@@ -182,8 +201,10 @@ def test_outputs_have_memory_of_their_own(lines):
 
 def test_a_prefix_of_a_buffer_is_not_the_buffer():
     """Its elements lie in one row from the start, but the buffer has more of them."""
-    made = plan("x: f32[6]; a = cumsum(x) {axis=0}; p = slice(a) {start=[0], stop=[4]}; m = max(p) {axis=[0], keepdims=true};"
-                " d = sub(p, m); y = cumsum(d) {axis=0}; return y")
+    made = plan(
+        "x: f32[6]; a = cumsum(x) {axis=0}; p = slice(a) {start=[0], stop=[4]}; m = max(p) {axis=[0], keepdims=true};"
+        " d = sub(p, m); y = cumsum(d) {axis=0}; return y"
+    )
     assert made.access["p"].contiguous and made.launches[1].in_place == "p" and made.launches[1].name == "d"
     run_both(made, x=X.reshape(6))
 
@@ -256,14 +277,21 @@ def test_bytes_and_flops():
     assert (launch.bytes_read, launch.bytes_written, launch.flops) == (128 + 32, 128, 96)
     apart = make_plan(fuse(made.graph, enabled=False))
     assert apart.bytes_moved == (128 + 32 + 128) + (128 + 128) + (128 + 128 + 128)
-    assert plan("x: f32[4]; c = const(2.0); y = mul(x, c); return y").launches[0].bytes_read == 16  # 2.0 is in the source
+    assert (
+        plan("x: f32[4]; c = const(2.0); y = mul(x, c); return y").launches[0].bytes_read == 16
+    )  # 2.0 is in the source
 
 
 def test_deterministic():
     for index in range(30):
         graph, _, donate = fusible_sample(4, index)
         one, two = (make_plan(graph, donate) for _ in range(2))
-        assert (one.launches, one.access, one.regions, one.outputs) == (two.launches, two.access, two.regions, two.outputs)
+        assert (one.launches, one.access, one.regions, one.outputs) == (
+            two.launches,
+            two.access,
+            two.regions,
+            two.outputs,
+        )
 
 
 # ---- random graphs --------------------------------------------------------------------------------------------------------------
@@ -287,6 +315,7 @@ def test_the_command(capsys):
 @needs_fork
 def test_the_command_finds_shrinks_and_survives(capsys, monkeypatch):
     """A back end that gets sums wrong, and one that ends the process, at a graph with a sum."""
+
     def has_sum(case):
         return any(node.op == "sum" and node.name in case.values for node in case.graph.nodes)
 

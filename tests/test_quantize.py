@@ -19,9 +19,15 @@ from minigraph.ir import Builder, Graph, defs
 from minigraph.models import compiled, smollm2
 from minigraph.ops import row
 from minigraph.passes import (
-    dce, explain_dequantize, fuse_dequantize, quantize_activations, quantize_weights, remove_quantize_pairs,
+    activations,
+    dce,
+    explain_dequantize,
+    fuse_dequantize,
+    quantize_activations,
+    quantize_weights,
+    remove_quantize_pairs,
 )
-from minigraph.passes.quantize import activations, exact_scale
+from minigraph.passes.int8 import exact_scale
 from minigraph.pipeline import optimize
 from minigraph.verify import verify
 
@@ -45,7 +51,7 @@ def two_products(flipped: bool) -> Graph:
     return builder.build({"y": builder.emit("add", y, builder.const(normal(32)))})
 
 
-# ---- weights ----------------------------------------------------------------------------------------------------------
+# ---- weights -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("format", ALL)
@@ -107,12 +113,20 @@ SCALED = """graph g(x: f32[{m},8], v: f32[8], q: i8[8,6], s: f32[{scale}]) -> (y
 }}"""
 
 
-@pytest.mark.parametrize("scale, product, moves", [
-    ("1,6", "matmul(x, w)", True), ("6", "matmul(x, w)", True), ("", "matmul(x, w)", True), ("1,1", "matmul(x, w)", True),
-    ("8,1", "matmul(x, w)", False), ("8,6", "matmul(x, w)", False), ("1,6", "matmul(v, w)", True),
-    ("8,1", "matmul(w, x) {transpose_a=true, transpose_b=true}", False),
-    ("1,6", "matmul(w, x) {transpose_a=true, transpose_b=true}", True),
-])
+@pytest.mark.parametrize(
+    "scale, product, moves",
+    [
+        ("1,6", "matmul(x, w)", True),
+        ("6", "matmul(x, w)", True),
+        ("", "matmul(x, w)", True),
+        ("1,1", "matmul(x, w)", True),
+        ("8,1", "matmul(x, w)", False),
+        ("8,6", "matmul(x, w)", False),
+        ("1,6", "matmul(v, w)", True),
+        ("8,1", "matmul(w, x) {transpose_a=true, transpose_b=true}", False),
+        ("1,6", "matmul(w, x) {transpose_a=true, transpose_b=true}", True),
+    ],
+)
 def test_a_scale_moves_only_if_it_is_the_same_all_along_the_sum(scale, product, moves):
     graph = mg.parse(SCALED.format(m=4, scale=scale, product=product))
     result = fuse_dequantize(graph)
@@ -121,8 +135,12 @@ def test_a_scale_moves_only_if_it_is_the_same_all_along_the_sum(scale, product, 
     said = explain_dequantize(graph, "y")
     assert ("fused" in said) == moves and (moves or "changes along the summed axis" in said)
     dims = tuple(int(dim) for dim in scale.split(",") if dim)
-    inputs = {"x": normal(4, 8), "v": normal(8), "q": np.random.default_rng(0).integers(-128, 128, (8, 6)).astype(np.int8),
-              "s": np.abs(normal(*dims)) + np.float32(0.5) if dims else np.float32(0.25)}
+    inputs = {
+        "x": normal(4, 8),
+        "v": normal(8),
+        "q": np.random.default_rng(0).integers(-128, 128, (8, 6)).astype(np.int8),
+        "s": np.abs(normal(*dims)) + np.float32(0.5) if dims else np.float32(0.25),
+    }
     assert np.allclose(mg.run(graph, inputs)["y"], mg.run(result.graph, inputs)["y"], rtol=1e-4, atol=1e-3)
 
 
@@ -139,14 +157,19 @@ def test_a_transposed_scale_is_followed():
     assert ops(fused)["transpose"] == ops(fused)["dequantize"] == 0
 
 
-@pytest.mark.parametrize("body, why", [
-    ("matmul(x, w)", "its rows run along the result"),
-    ("matmul(w, x)", "the result would have to be transposed"),
-    ("matmul(x, w) {transpose_a=true, transpose_b=true}", "the other operand is transposed"),
-    ("add(x, w)", "reads nothing quantized"),
-])
+@pytest.mark.parametrize(
+    "body, why",
+    [
+        ("matmul(x, w)", "its rows run along the result"),
+        ("matmul(w, x)", "the result would have to be transposed"),
+        ("matmul(x, w) {transpose_a=true, transpose_b=true}", "the other operand is transposed"),
+        ("add(x, w)", "reads nothing quantized"),
+    ],
+)
 def test_why_a_packed_weight_stays_unpacked(body, why):
-    graph = mg.parse(f"graph g(x: f32[32,32], p: u8[32,20]) -> (y) {{\n  w = unpack(p) {{format=q4_1}}\n  y = {body}\n  return y\n}}")
+    graph = mg.parse(
+        f"graph g(x: f32[32,32], p: u8[32,20]) -> (y) {{\n  w = unpack(p) {{format=q4_1}}\n  y = {body}\n  return y\n}}"
+    )
     assert fuse_dequantize(graph).graph is graph and why in explain_dequantize(graph, "y")
     with pytest.raises(GraphError, match="no value is named"):
         explain_dequantize(graph, "nobody")
@@ -156,7 +179,9 @@ def test_why_a_packed_weight_stays_unpacked(body, why):
 @pytest.mark.parametrize("indices", [np.int32(37), np.array([3, -1, 16], np.int64)], ids=["one", "three"])
 def test_rows_of_a_table_are_expanded_one_by_one(format, indices):
     builder = Builder("g")
-    i = builder.input("i", mg.parse_type(f"{'i32' if indices.ndim == 0 else 'i64'}[{','.join(map(str, indices.shape))}]"))
+    i = builder.input(
+        "i", mg.parse_type(f"{'i32' if indices.ndim == 0 else 'i64'}[{','.join(map(str, indices.shape))}]")
+    )
     table, x = builder.const(normal(64, 32)), builder.input("x", "f32[32]")
     graph = builder.build({"row": builder.emit("take", table, i, axis=0), "y": builder.emit("matmul", table, x)})
     apart = quantize_weights(graph, format, least=1).graph
@@ -169,7 +194,7 @@ def test_rows_of_a_table_are_expanded_one_by_one(format, indices):
         mg.run(fused, {**inputs, "i": np.full_like(indices, 64)})
 
 
-# ---- pairs ------------------------------------------------------------------------------------------------------------
+# ---- pairs ---------------------------------------------------------------------------------------------------------
 
 HOSTILE = [np.inf, -np.inf, np.nan, 0.0, -0.0, 1e38, 3e36]
 
@@ -203,7 +228,16 @@ def test_a_pair_goes_where_it_is_exact(dtype):
     every = np.arange(-128, 128).astype(np.int8)
     kind, rng = np.finfo(dtype), np.random.default_rng(3)
     spread = np.exp2(rng.uniform(np.log2(float(kind.smallest_subnormal)) + 1, np.log2(float(kind.max)) - 0.01, 3000))
-    ends = [kind.tiny, kind.max / 128, kind.max / 129, kind.tiny * 2, kind.max / 100, -1, kind.smallest_subnormal, -kind.tiny]
+    ends = [
+        kind.tiny,
+        kind.max / 128,
+        kind.max / 129,
+        kind.tiny * 2,
+        kind.max / 100,
+        -1,
+        kind.smallest_subnormal,
+        -kind.tiny,
+    ]
     yes = 0
     with np.errstate(all="ignore"):
         for scale in map(dtype, [*spread, *ends]):
@@ -217,15 +251,22 @@ def test_a_pair_goes_where_it_is_exact(dtype):
 
 
 def test_wide_integers_need_a_wide_float():
-    assert exact_scale(np.float32(0.1), "i16") and not exact_scale(np.float32(0.1), "i32") and exact_scale(np.float64(0.1), "i32")
+    assert (
+        exact_scale(np.float32(0.1), "i16")
+        and not exact_scale(np.float32(0.1), "i32")
+        and exact_scale(np.float64(0.1), "i32")
+    )
     assert not exact_scale(np.float16(0.1), "i16")
 
 
-@pytest.mark.parametrize("text", [
-    "q2 = quantize(d, t)",  # another scale
-    "q2 = quantize(d, s) {dtype=i16}",  # another dtype
-    "q2 = quantize(d, v)",  # a scale that nobody knows yet
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "q2 = quantize(d, t)",  # another scale
+        "q2 = quantize(d, s) {dtype=i16}",  # another dtype
+        "q2 = quantize(d, v)",  # a scale that nobody knows yet
+    ],
+)
 def test_a_pair_of_unlike_halves_stays(text):
     graph = mg.parse(f"""graph g(q: i8[4], v: f32[]) -> (q2) {{
       s = const(0.5) : f32[]
@@ -237,7 +278,7 @@ def test_a_pair_of_unlike_halves_stays(text):
     assert remove_quantize_pairs(graph).graph is graph
 
 
-# ---- integers ---------------------------------------------------------------------------------------------------------
+# ---- integers ------------------------------------------------------------------------------------------------------
 
 
 def test_int8_products_are_exact_sums():
@@ -281,14 +322,17 @@ def test_calibration_sees_the_largest_and_percentiles_ignore_outliers():
         return np.sqrt(np.mean(gap**2))
 
     assert error(calibrate(graph, samples, "percentile", 99.9)) < error(calibrate(graph, samples)) / 5
-    for arguments, said in ((dict(samples=[]), "no samples"), (dict(samples=samples, method="entropy"), "no method 'entropy'"),
-                            (dict(samples=samples, method="percentile", percentile=0), "a percentile is"),
-                            (dict(samples=[{"x": np.full((3, 64), np.nan, np.float32)}]), "not finite")):
+    for arguments, said in (
+        (dict(samples=[]), "no samples"),
+        (dict(samples=samples, method="entropy"), "no method 'entropy'"),
+        (dict(samples=samples, method="percentile", percentile=0), "a percentile is"),
+        (dict(samples=[{"x": np.full((3, 64), np.nan, np.float32)}]), "not finite"),
+    ):
         with pytest.raises(RunError, match=said):
             calibrate(graph, **arguments)
 
 
-# ---- the model --------------------------------------------------------------------------------------------------------
+# ---- the model -----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -308,9 +352,18 @@ def test_a_language_model_decodes_from_quantized_weights(tiny, format, worst):
     apart = quantize_weights(graph, format, least=1).graph
     fused = optimize(fuse_dequantize(apart).graph).graph
     prompts = [np.array([5, 3, 90, 7, 7, 1]), np.array([2, 2])]
-    plain = lambda tokens: stepwise(lambda *a: smollm2.decode(weights, *a), lambda: smollm2.zero_cache(weights))(tokens)  # noqa: E731
+
+    def decode(token, position, cache):
+        return smollm2.decode(weights, token, position, cache)
+
+    plain = stepwise(decode, lambda: smollm2.zero_cache(weights))
     loss = compare_logits(plain, model(weights, apart), prompts)
-    assert loss["tokens"] == 8 and 1e-3 < loss["max error"] < worst * 4 and loss["rms error"] < worst and loss["top-1"] > 0.4
+    assert (
+        loss["tokens"] == 8
+        and 1e-3 < loss["max error"] < worst * 4
+        and loss["rms error"] < worst
+        and loss["top-1"] > 0.4
+    )
     same = compare_logits(model(weights, apart), model(weights, fused, "c"), prompts)
     assert same["max error"] < 1e-4 and same["top-1"] == 1
 
@@ -322,11 +375,13 @@ def test_calibrated_integers_in_a_language_model(tiny):
     eight = quantize_weights(graph, "i8", least=1).graph
     scales = calibrate(eight, samples(weights, eight, [5, 3, 90, 7]))
     assert len(scales) >= 9
-    loss = compare_logits(model(weights, graph), model(weights, quantize_activations(eight, scales).graph), [np.array([5, 3, 90, 7, 11])])
+    loss = compare_logits(
+        model(weights, graph), model(weights, quantize_activations(eight, scales).graph), [np.array([5, 3, 90, 7, 11])]
+    )
     assert loss["rms error"] < 0.1
 
 
-# ---- measures ---------------------------------------------------------------------------------------------------------
+# ---- measures ------------------------------------------------------------------------------------------------------
 
 
 def test_perplexity_of_what_is_known():
@@ -352,11 +407,18 @@ def test_comparison_of_what_is_known():
 
 def test_fewer_bits_more_error():
     found = {one["format"]: one for one in error_table(normal(64, 576))}
-    assert found["f32"]["rms error"] == 0 and found["q4_1"]["bits"] == 5 and found["q8_0"]["bits"] == 8.5 and found["f16"]["bits"] == 16
+    assert (
+        found["f32"]["rms error"] == 0
+        and found["q4_1"]["bits"] == 5
+        and found["q8_0"]["bits"] == 8.5
+        and found["f16"]["bits"] == 16
+    )
     order = ["f16", "q8_0", "i8 a row", "q4_1"]
     errors = [found[name]["rms error"] for name in order]
     assert errors == sorted(errors) and errors[0] > 0 and errors[-1] < 0.1
-    assert {one["format"]: one["note"] for one in error_table(normal(4, 33))}["q4_1"] == "rows of 33 are not whole blocks of 32"
+    assert {one["format"]: one["note"] for one in error_table(normal(4, 33))}[
+        "q4_1"
+    ] == "rows of 33 are not whole blocks of 32"
 
 
 def test_fp8_asks_for_its_package(monkeypatch):
@@ -371,3 +433,13 @@ def test_fp8_where_it_is_installed():
     pytest.importorskip("ml_dtypes")
     found = {one["format"]: one["rms error"] for one in error_table(normal(64, 576))}
     assert found["q8_0"] < found["fp8 e4m3"] < found["q4_1"]
+
+
+@needs_c
+def test_the_table_of_products_shows_bytes_and_error():
+    from minigraph.bench_quant import bench_products
+
+    rows = {one["product"]: one for one in bench_products(512, 256, seconds=0.01)}
+    fused, apart = rows["q4_1x16, fused"], rows["q4_1x16, expanded first"]
+    assert fused["moved MB"] * 10 < apart["moved MB"] and fused["rms error"] == apart["rms error"] > 0.01
+    assert rows["q8_0x16, fused"]["rms error"] < rows["i8 times i8"]["rms error"] < 0.05

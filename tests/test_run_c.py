@@ -105,14 +105,29 @@ def test_a_thousand_launches():
 
 
 def test_effects_and_draws_between_launches(capsys):
-    made = plan("x: f32[2]; a = neg(x); p = print(a) {label=one}; r = random() {shape=[2], site=3}; b = add(a, r);"
-                " q = print(b, p) {label=two}; c = abs(b); return c")
+    made = plan(
+        "x: f32[2]; a = neg(x); p = print(a) {label=one}; r = random() {shape=[2], site=3}; b = add(a, r);"
+        " q = print(b, p) {label=two}; c = abs(b); return c"
+    )
     x = np.array([1, 2], F)
     for seed in (0, 7):
         result = CExecutable(made)(x=x, seed=seed)
         text = capsys.readouterr().out
         reference = mg.run(made.graph, x=x, seed=seed)
         assert same_bits(result["c"], reference["c"]) and text == capsys.readouterr().out and "one" in text
+
+
+def test_large_constants_are_gathered_in_one_array():
+    rng = np.random.default_rng(0)
+    builder = Builder()
+    x = builder.input("x", "f32[1,33]")
+    for rows, columns in ((33, 65), (65, 41), (41, 70)):
+        x = builder.emit("tanh", builder.emit("matmul", x, builder.const(rng.standard_normal((rows, columns), F))))
+    graph = builder.build({"y": builder.emit("add", x, builder.const(np.arange(70, dtype=F)))})
+    executable = CExecutable(make_plan(fuse(graph)))
+    given = rng.standard_normal((1, 33), F)
+    assert np.allclose(executable(x=given)["y"], mg.run(graph, x=given)["y"], rtol=1e-5, atol=1e-5)
+    assert all(array.ctypes.data % 64 == 0 for array in executable.memory.flat.values() if array.nbytes >= 4096)
 
 
 def test_results_of_two_calls_are_apart():
@@ -139,7 +154,7 @@ def test_inputs_in_any_layout():
 # ---- errors ------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("position", [-1, 4, 2**31 - 1, -2**31])
+@pytest.mark.parametrize("position", [-1, 4, 2**31 - 1, -(2**31)])
 def test_an_update_out_of_range_leaves_the_donated_cache_alone(position):
     made = plan("c: f32[4,3], u: f32[1,3], i: i32[]; y = update_slice(c, u, i); return y", donate=("c",))
     for executable in (CExecutable(made), PlanExecutable(made)):
@@ -157,7 +172,10 @@ def test_an_update_out_of_range_leaves_the_donated_cache_alone(position):
 ])  # fmt: skip
 def test_take_never_clamps(index, dtype, right):
     made = plan(f"x: f32[3,2], i: {dtype}[{len(index)}]; y = take(x, i) {{axis=0}}; return y")
-    x, i = np.arange(6, dtype=F).reshape(3, 2), np.array(index, {"i32": "i4", "i64": "i8", "u8": "u1", "u64": "u8"}[dtype])
+    x, i = (
+        np.arange(6, dtype=F).reshape(3, 2),
+        np.array(index, {"i32": "i4", "i64": "i8", "u8": "u1", "u64": "u8"}[dtype]),
+    )
     if right:
         assert same_bits(CExecutable(made)(x=x, i=i)["y"], x[i.astype(int)])
         return
@@ -181,7 +199,9 @@ def test_an_index_is_checked_also_where_nothing_is_moved(text, inputs):
 
 
 def test_which_launch_failed_is_said():
-    made = plan("x: f32[3], i: i32[]; a = take(x, i) {axis=0}; b = exp(x); c = take(b, i) {axis=0}; y = add(a, c); return y")
+    made = plan(
+        "x: f32[3], i: i32[]; a = take(x, i) {axis=0}; b = exp(x); c = take(b, i) {axis=0}; y = add(a, c); return y"
+    )
     with pytest.raises(IndexRunError, match="a = take"):
         CExecutable(made)(x=np.ones(3, F), i=np.array(5, np.int32))
 
@@ -264,7 +284,9 @@ def path_of(source: str) -> Path:
 def test_two_processes_at_once(cache):
     """Four build the same source at the same time: each gets a whole library."""
     code = f"from minigraph.compiler import build; print(build({SOURCE!r}).one())"
-    children = [subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    children = [
+        subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(4)
+    ]
     assert [child.communicate()[0] for child in children] == ["1\n"] * 4
     assert sorted(path.suffix for path in cache.iterdir()) == [".sha256", ".so"]
 
@@ -314,7 +336,11 @@ def test_threads_give_the_same():
 
     traced = trace(network, x="f32[4,256]", w="f32[256,70000]", b="f32[70000]")
     rng = np.random.default_rng(0)
-    inputs = {"x": rng.standard_normal((4, 256), F), "w": rng.standard_normal((256, 70000), F), "b": rng.standard_normal(70000, F)}
+    inputs = {
+        "x": rng.standard_normal((4, 256), F),
+        "w": rng.standard_normal((256, 70000), F),
+        "b": rng.standard_normal(70000, F),
+    }
     made = make_plan(fuse(traced))
     one, two = (bind(made, "c", threads=threads)(inputs) for threads in (1, 2))
     for name, array in one.items():
@@ -363,7 +389,9 @@ def test_the_fuzzer_notices_a_wrong_plan(monkeypatch):
     """If a gather could write over its table, elements would be gone before they are read; the checker lets it pass."""
     from minigraph import plan as module
 
-    graph = plan("x: i32[4]; i = const([3, 2, 1, 0]); a = cumsum(x) {axis=0}; b = take(a, i) {axis=0}; y = cumsum(b) {axis=0}; return y").graph
+    graph = plan(
+        "x: i32[4]; i = const([3, 2, 1, 0]); a = cumsum(x) {axis=0}; b = take(a, i) {axis=0}; y = cumsum(b) {axis=0}; return y"
+    ).graph
     x = {"x": np.arange(4, dtype=np.int32)}
     assert check_cases([Case(graph, x)], "c") == [[]]
     monkeypatch.setattr(module, "same_elements", lambda launch, name, *rest: name == "a")
@@ -375,7 +403,12 @@ def test_the_fuzzer_notices_a_wrong_kernel(monkeypatch):
     from minigraph.codegen import rows
 
     right = rows.CRows.loop
-    monkeypatch.setattr(rows.CRows, "loop", lambda self, lines, free: [
-        line.replace(f"< {self.lengths[-1]};", f"< {self.lengths[-1] - 1};") for line in right(self, lines, free)])
+    monkeypatch.setattr(
+        rows.CRows,
+        "loop",
+        lambda self, lines, free: [
+            line.replace(f"< {self.lengths[-1]};", f"< {self.lengths[-1] - 1};") for line in right(self, lines, free)
+        ],
+    )
     case = Case(plan("x: f32[5,5]; y = sum(x) {axis=[1]}; return y").graph, {"x": np.ones((5, 5), F)})
     assert [finding.kind for finding in check_cases([case], "c")[0]] == ["value"]

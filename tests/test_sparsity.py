@@ -44,7 +44,7 @@ def check(got: np.ndarray, x: np.ndarray, w: np.ndarray, bias=None) -> None:
     assert (np.abs(got - exact) <= np.abs(x) @ np.abs(w.T) * 1e-5 + 1e-6).all()
 
 
-# ---- storage ----------------------------------------------------------------------------------------------------------
+# ---- storage -------------------------------------------------------------------------------------------------------
 
 
 def test_24_is_stored_and_comes_back():
@@ -67,9 +67,14 @@ def test_blocks_are_stored_and_come_back():
     assert nothing[0].shape == (0, 16, 16) and not sparse.expand_blocks(*nothing, 32).any()
 
 
-@pytest.mark.parametrize("bad", [dict(indices=[0, 4]), dict(indices=[-1, 0]), dict(starts=[0, 3]), dict(starts=[2, 0]), dict(starts=[-1, 2])])
+@pytest.mark.parametrize(
+    "bad", [dict(indices=[0, 4]), dict(indices=[-1, 0]), dict(starts=[0, 3]), dict(starts=[2, 0]), dict(starts=[-1, 2])]
+)
 def test_an_index_out_of_range_is_an_error(bad):
-    facts = {"indices": np.array(bad.get("indices", [0, 1]), np.int32), "starts": np.array(bad.get("starts", [0, 2]), np.int32)}
+    facts = {
+        "indices": np.array(bad.get("indices", [0, 1]), np.int32),
+        "starts": np.array(bad.get("starts", [0, 2]), np.int32),
+    }
     builder = Builder("g")
     inputs = {"x": normal(1, 32), "v": normal(2, 8, 16), "i": facts["indices"], "s": facts["starts"]}
     y = builder.emit("block_matmul", *(builder.input(name, type_of(array)) for name, array in inputs.items()))
@@ -90,19 +95,26 @@ def test_generated_code_checks_before_it_reads(place, value):
         on_the_shim(graph, inputs)
 
 
-@pytest.mark.parametrize("text, rule", [
-    ("sparse_matmul(x, v, b)", "a 2:4 matrix is values"), ("sparse_matmul(x, x, i)", "a 2:4 matrix is values"),
-    ("sparse_matmul(b, v, i)", "it takes f32"), ("sparse_matmul(short, v, i)", "rows of 64"),
-    ("block_matmul(x, v, b, b)", "blocks are values"), ("block_matmul(short, v, c, b)", "whole blocks of 32"),
-    ("block_matmul(x, v, c, scalar)", "blocks are values"),
-])
+@pytest.mark.parametrize(
+    "text, rule",
+    [
+        ("sparse_matmul(x, v, b)", "a 2:4 matrix is values"),
+        ("sparse_matmul(x, x, i)", "a 2:4 matrix is values"),
+        ("sparse_matmul(b, v, i)", "it takes f32"),
+        ("sparse_matmul(short, v, i)", "rows of 64"),
+        ("block_matmul(x, v, b, b)", "blocks are values"),
+        ("block_matmul(short, v, c, b)", "whole blocks of 32"),
+        ("block_matmul(x, v, c, scalar)", "blocks are values"),
+    ],
+)
 def test_a_wrong_type_gets_a_sentence(text, rule):
-    head = ("graph g(x: f32[2,64], short: f32[2,63], v: f32[1,32,16], i: u32[1,2,16], b: i32[2], c: i32[1], scalar: i32[]) -> (y) {\n  y = ")
+    given = "x: f32[2,64], short: f32[2,63], v: f32[1,32,16], i: u32[1,2,16], b: i32[2], c: i32[1], scalar: i32[]"
+    head = f"graph g({given}) -> (y) {{\n  y = "
     with pytest.raises(GraphError, match=rule):
         mg.parse(head + text + "\n  return y\n}")
 
 
-# ---- products ---------------------------------------------------------------------------------------------------------
+# ---- products ------------------------------------------------------------------------------------------------------
 
 
 @needs_c
@@ -165,13 +177,15 @@ def test_what_is_not_stored_is_not_multiplied(op):
         assert np.isnan(x @ w.T).all()
 
 
-# ---- pruning ----------------------------------------------------------------------------------------------------------
+# ---- pruning -------------------------------------------------------------------------------------------------------
 
 
 def test_the_largest_stay_and_of_equal_ones_the_first():
     assert largest(np.array([[1, 3, 3, 3, 0]]), 2).tolist() == [[False, True, True, False, False]]
     assert largest(np.array([[1, 2]]), 0).sum() == 0 and largest(np.array([[1, 2]]), 2).all()
-    assert mask_24(np.array([[1, -4, 2, np.nan, 0, 0, 0, 0]], np.float32)).tolist() == [[False, True, False, True, True, True, False, False]]
+    assert mask_24(np.array([[1, -4, 2, np.nan, 0, 0, 0, 0]], np.float32)).tolist() == [
+        [False, True, False, True, True, True, False, False]
+    ]
     w = normal(64, 96)
     for mask, share in ((mask_24(w), 0.5), (mask_blocks(w, 0.25, 8), 0.25), (mask_anywhere(w, 0.1), 0.1)):
         assert mask.mean() == pytest.approx(share, abs=1e-3)
@@ -187,7 +201,10 @@ def one_product(flipped: bool, terms: int = 64) -> Graph:
 
 
 @pytest.mark.parametrize("flipped", [False, True])
-@pytest.mark.parametrize("pattern, op, share", [("2:4", "sparse_matmul", 17 / 32), ("block", "block_matmul", 0.51), ("unstructured", "matmul", 1)])
+@pytest.mark.parametrize(
+    "pattern, op, share",
+    [("2:4", "sparse_matmul", 17 / 32), ("block", "block_matmul", 0.51), ("unstructured", "matmul", 1)],
+)
 def test_prune_then_compress(flipped, pattern, op, share):
     graph, x = one_product(flipped), normal(3, 64, seed=2)
     thin = prune(graph, pattern, least=1)
@@ -217,9 +234,16 @@ def test_what_does_not_fit_stays():
 def test_a_weight_of_two_products_is_stored_once():
     builder = Builder("g")
     x, w = builder.input("x", "f32[1,64]"), builder.const(pruned("sparse_matmul", 32, 64))
-    graph = builder.build({name: builder.emit("matmul", one, w, transpose_b=True) for name, one in (("y", x), ("z", builder.emit("neg", x)))})
+    graph = builder.build(
+        {
+            name: builder.emit("matmul", one, w, transpose_b=True)
+            for name, one in (("y", x), ("z", builder.emit("neg", x)))
+        }
+    )
     last = dce(compress(graph).graph).graph
-    assert [node.op for node in last.nodes].count("const") == 2 and [node.op for node in last.nodes].count("sparse_matmul") == 2
+    assert [node.op for node in last.nodes].count("const") == 2 and [node.op for node in last.nodes].count(
+        "sparse_matmul"
+    ) == 2
 
 
 @needs_c
@@ -239,13 +263,26 @@ def test_a_language_model_decodes_from_sparse_weights(pattern):
         assert np.abs(logits[0] - logits[1]).max() < 1e-4
 
 
-# ---- the picture ------------------------------------------------------------------------------------------------------
+# ---- the picture ---------------------------------------------------------------------------------------------------
 
 
 def test_the_picture_says_what_it_shows():
     picture = draw_24(np.array([[1, -2, 3, 0.5, 9, 8, 7, 6]]))
-    assert "row 0 keeps -2 and 3 of 1, -2, 3, 0.5; keeps 9 and 8 of 9, 8, 7, 6" in picture.alt and "136 bits in place of 256" in picture.alt
+    assert (
+        "row 0 keeps -2 and 3 of 1, -2, 3, 0.5; keeps 9 and 8 of 9, 8, 7, 6" in picture.alt
+        and "136 bits in place of 256" in picture.alt
+    )
     assert picture.dot.count("dashed") == 4 and "01" in picture.dot
     for shape in ((4, 6), (13, 4), (4, 28), (4,)):
         with pytest.raises(MinigraphError, match="in groups of 4"):
             draw_24(np.zeros(shape))
+
+
+@needs_c
+def test_the_table_of_when_it_pays_has_a_row_for_each_way():
+    from minigraph.bench_sparse import WAYS, bench_sparse
+
+    rows = bench_sparse([(1, 32, 64)], seconds=0.01)
+    assert [one["zeros"] for one in rows] == list(WAYS)
+    assert {one["zeros"]: one["op"] for one in rows}["2:4"] == "sparse_matmul"
+    assert [one["op"] for one in rows[:3]] == ["matmul"] * 3, "zeros anywhere are no pattern"

@@ -1,5 +1,6 @@
-# The three experts in XLA, written in both orders: the arena's buffers, with the instructions over which
-# they live (the inputs are 0 to 6) and their offsets. XLA chooses its own order, the same for both.
+# The three experts in XLA, written in both orders: the arena's buffers, with the instructions
+# over which they live (the inputs are 0 to 6) and their offsets. XLA chooses its own order, the
+# same for both.
 # jax 0.10.2, jaxlib 0.10.2, on the CPU; Python 3.11, Linux x86-64, 2026-11.
 # `pip install jax==0.10.2 jaxlib==0.10.2; python course/exhibits/xla-memory.py`
 import os

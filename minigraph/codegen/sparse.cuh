@@ -1,5 +1,6 @@
 /* Products of one sparse row with one row of activations, a thread a row; 16 rows are interleaved, see sparse.py. */
-static __device__ inline float two_of_four(const float *values, const unsigned int *indices, const float *x, long long step, int words) {
+static __device__ inline float two_of_four(const float *values, const unsigned int *indices, const float *x,
+                                           long long step, int words) {
   float total = 0;
   for (int w = 0; w < words; w++)
     for (int k = 0; k < 16; k++)
@@ -7,8 +8,8 @@ static __device__ inline float two_of_four(const float *values, const unsigned i
   return total;
 }
 
-static __device__ inline float some_blocks(const float *values, const int *indices, int first, int end, int lane, const float *x,
-                                           long long step, int columns) {
+static __device__ inline float some_blocks(const float *values, const int *indices, int first, int end, int lane,
+                                           const float *x, long long step, int columns) {
   float total = 0;
   for (int e = first; e < end; e++)
     for (int c = 0; c < columns; c++)

@@ -22,7 +22,8 @@ static inline void two_of_four(const float *values, const uint32_t *indices, con
   *(lanes *)y = even + odd;
 }
 
-static inline void some_blocks(const float *values, const int32_t *indices, int first, int end, const float *x, int columns, float *y) {
+static inline void some_blocks(const float *values, const int32_t *indices, int first, int end, const float *x,
+                               int columns, float *y) {
   lanes even = {0}, odd = {0};
   for (int e = first; e < end; e++) {
     const float *block = values + (long)e * columns * 16, *z = x + (long)indices[e] * columns;
@@ -44,11 +45,13 @@ static inline void two_of_four(const float *values, const uint32_t *indices, con
   for (int r = 0; r < 16; r++) y[r] = total[r];
 }
 
-static inline void some_blocks(const float *values, const int32_t *indices, int first, int end, const float *x, int columns, float *y) {
+static inline void some_blocks(const float *values, const int32_t *indices, int first, int end, const float *x,
+                               int columns, float *y) {
   float total[16] = {0};
   for (int e = first; e < end; e++)
     for (int c = 0; c < columns; c++)
-      for (int r = 0; r < 16; r++) total[r] += values[((long)e * columns + c) * 16 + r] * x[(long)indices[e] * columns + c];
+      for (int r = 0; r < 16; r++)
+        total[r] += values[((long)e * columns + c) * 16 + r] * x[(long)indices[e] * columns + c];
   for (int r = 0; r < 16; r++) y[r] = total[r];
 }
 #endif

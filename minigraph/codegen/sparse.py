@@ -42,12 +42,15 @@ class SparseSkeleton(PackedSkeleton):
         return []
 
     def tile(self, x: str, sums: str) -> str:
-        return f"two_of_four({self.many} + tile*{self.words * WORD // 2 * TILE}, {self.others[0]} + tile*{self.words * TILE}, {x}, {self.words}, {sums});"
+        weights = f"{self.many} + tile*{self.words * WORD // 2 * TILE}, {self.others[0]} + tile*{self.words * TILE}"
+        return f"two_of_four({weights}, {x}, {self.words}, {sums});"
 
     def row(self, x: str) -> tuple[list[str], str]:
         tile, lane = f"(long long)({self.column} / {TILE})", f"{self.column} % {TILE}"
-        return [], (f"two_of_four({self.many} + {tile}*{self.words * WORD // 2 * TILE} + {lane}, "
-                    f"{self.others[0]} + {tile}*{self.words * TILE} + {lane}, &{x}, {self.product.few_step}, {self.words})")
+        return [], (
+            f"two_of_four({self.many} + {tile}*{self.words * WORD // 2 * TILE} + {lane}, "
+            f"{self.others[0]} + {tile}*{self.words * TILE} + {lane}, &{x}, {self.product.few_step}, {self.words})"
+        )
 
     def kernel(self) -> Kernel:
         label = f"matmul_{self.writer.launch.name}"
@@ -58,11 +61,19 @@ class SparseSkeleton(PackedSkeleton):
         sums, text, start = self.writer.name("sums"), [], f"&{x}"
         if self.product.few_step != 1:
             start = self.writer.name("inputs")
-            text = [f"float {start}[{self.product.depth}];",
-                    f"for (long k = 0; k < {self.product.depth}; k++) {start}[k] = {element(self.few, [*self.terms(0), ('k', self.product.few_step)])};"]
+            text = [
+                f"float {start}[{self.product.depth}];",
+                f"for (long k = 0; k < {self.product.depth}; k++) {start}[k] = {self.activation('k')};",
+            ]
         lines = [f"const float {self.sum} = {sums}[lane];", *self.epilogue(self.sum)]
-        tile = [f"float {sums}[{TILE}];", self.tile(start, sums), f"for (int lane = 0; lane < {TILE}; lane++) {{",
-                f"  const long {self.column} = tile*{TILE} + lane;", *indent(lines), "}"]
+        tile = [
+            f"float {sums}[{TILE}];",
+            self.tile(start, sums),
+            f"for (int lane = 0; lane < {TILE}; lane++) {{",
+            f"  const long {self.column} = tile*{TILE} + lane;",
+            *indent(lines),
+            "}",
+        ]
         head = [PARALLEL] * (self.threads > 1 and prod(self.shapes[1]) >= WORTH_THREADS)
         text += [*head, f"for (long tile = 0; tile < {self.width // TILE}; tile++) {{", *indent(tile), "}"]
         for name, (length, _) in reversed(list(zip(self.rows, self.outer))):
@@ -73,10 +84,17 @@ class SparseSkeleton(PackedSkeleton):
         """A thread a row: neighbours read neighbouring numbers."""
         tiles, lengths = -(-self.width // THREADS), [length for length, _ in self.outer]
         before, total = self.row(x)
-        lines = [*self.cuda_rows(lengths, tiles),
-                 f"const int {self.column} = blockIdx.x % {tiles} * {THREADS} + threadIdx.x;", f"if ({self.column} >= {self.width}) return;",
-                 *before, f"const float {self.sum} = {total};", *self.epilogue(self.sum)]
-        return self.writer.finish(label, lines, self.output, grid=prod(lengths) * tiles, block=(THREADS, 1), fails=self.fails)
+        lines = [
+            *self.cuda_rows(lengths, tiles),
+            f"const int {self.column} = blockIdx.x % {tiles} * {THREADS} + threadIdx.x;",
+            f"if ({self.column} >= {self.width}) return;",
+            *before,
+            f"const float {self.sum} = {total};",
+            *self.epilogue(self.sum),
+        ]
+        return self.writer.finish(
+            label, lines, self.output, grid=prod(lengths) * tiles, block=(THREADS, 1), fails=self.fails
+        )
 
 
 class BlockSkeleton(SparseSkeleton):
@@ -103,6 +121,11 @@ class BlockSkeleton(SparseSkeleton):
         count, columns, across = self.facts
         indices, starts = self.others
         tile, lane = f"{self.column} / {TILE}", f"{self.column} % {TILE}"
-        before = [f"const int first = {starts}[{tile}], end = {starts}[{tile} + 1];",
-                  f"if (bad_blocks({indices}, first, end, {count}, {across})) {{ *status = 1; return; }}"]
-        return before, f"some_blocks({self.many}, {indices}, first, end, {lane}, &{x}, {self.product.few_step}, {columns})"
+        before = [
+            f"const int first = {starts}[{tile}], end = {starts}[{tile} + 1];",
+            f"if (bad_blocks({indices}, first, end, {count}, {across})) {{ *status = 1; return; }}",
+        ]
+        return (
+            before,
+            f"some_blocks({self.many}, {indices}, first, end, {lane}, &{x}, {self.product.few_step}, {columns})",
+        )

@@ -78,9 +78,11 @@ class DeviceMemory:
         copies."""
         found = {}
         for public, value, borrowed in self.plan.outputs:
-            buffer, array = self.plan.access[value].buffer, self.value(value)
-            again = borrowed or (copied and buffer not in given)
-            found[public] = array.copy() if again else given.get(buffer, array)
+            buffer = self.plan.access[value].buffer
+            if buffer in given and not borrowed:
+                found[public] = given[buffer]
+            else:
+                found[public] = self.value(value).copy() if borrowed or copied else self.value(value)
         return found
 
 

@@ -23,12 +23,18 @@ def draw_24(matrix: np.ndarray) -> Picture:
     are no multiple of 4.
     """
     matrix = np.asarray(matrix, np.float32)
-    if matrix.ndim != 2 or not (1 <= matrix.shape[0] <= MOST_ROWS and GROUP <= matrix.shape[1] <= MOST_COLUMNS) or matrix.shape[1] % GROUP:
-        raise MinigraphError(f"a 2:4 picture has 1 to {MOST_ROWS} rows of 4 to {MOST_COLUMNS} numbers, in groups of 4; this is {list(matrix.shape)}\n"
-                             "  draw a smaller piece of the matrix")
+    rows, columns = matrix.shape if matrix.ndim == 2 else (0, 0)
+    if not (1 <= rows <= MOST_ROWS and GROUP <= columns <= MOST_COLUMNS) or columns % GROUP:
+        raise MinigraphError(
+            f"a 2:4 picture has 1 to {MOST_ROWS} rows of 4 to {MOST_COLUMNS} numbers, in groups of 4; "
+            f"this is {list(matrix.shape)}\n  draw a smaller piece of the matrix"
+        )
     mask = mask_24(matrix)
     title = f"2:4 of {matrix.shape[0]} x {matrix.shape[1]}"
-    dot = digraph([statement("matrix", label=table(matrix, mask), shape="plain", fillcolor="white")], label=font(title, SMALL, DIM))
+    dot = digraph(
+        [statement("matrix", label=table(matrix, mask), shape="plain", fillcolor="white")],
+        label=font(title, SMALL, DIM),
+    )
     return Picture(dot, describe(matrix, mask), title)
 
 
@@ -39,9 +45,13 @@ def table(matrix: np.ndarray, mask: np.ndarray) -> Html:
         for column, (value, stays) in enumerate(zip(values, kept)):
             cells += [gap()] * (column % GROUP == 0 and column > 0)
             cells.append(cell(f"{value:.2g}", stays))
-        stored = [cell(f"{value:.2g}", True) + place(index % GROUP) for index, value in enumerate(values) if kept[index]]
-        lines.append(f'<TR><TD BORDER="0">{font(f"row {number}", SMALL, DIM)}</TD>{"".join(cells)}'
-                     f'<TD BORDER="0" WIDTH="24">{font("stored", SMALL, DIM) if number == 0 else " "}</TD>{"".join(stored)}</TR>')
+        stored = [
+            cell(f"{value:.2g}", True) + place(index % GROUP) for index, value in enumerate(values) if kept[index]
+        ]
+        lines.append(
+            f'<TR><TD BORDER="0">{font(f"row {number}", SMALL, DIM)}</TD>{"".join(cells)}'
+            f'<TD BORDER="0" WIDTH="24">{font("stored", SMALL, DIM) if number == 0 else " "}</TD>{"".join(stored)}</TR>'
+        )
     return Html(f'<TABLE BORDER="0" CELLBORDER="1" CELLSPACING="2" CELLPADDING="5">{"".join(lines)}</TABLE>')
 
 
@@ -64,9 +74,15 @@ def describe(matrix: np.ndarray, mask: np.ndarray) -> str:
     """The picture in words."""
     rows = []
     for number, (values, kept) in enumerate(zip(matrix, mask)):
-        groups = [f"keeps {' and '.join(f'{values[i]:.2g}' for i in range(first, first + GROUP) if kept[i])} of "
-                  + ", ".join(f"{values[i]:.2g}" for i in range(first, first + GROUP)) for first in range(0, len(values), GROUP)]
+        groups = [
+            f"keeps {' and '.join(f'{values[i]:.2g}' for i in range(first, first + GROUP) if kept[i])} of "
+            + ", ".join(f"{values[i]:.2g}" for i in range(first, first + GROUP))
+            for first in range(0, len(values), GROUP)
+        ]
         rows.append(f"row {number} " + "; ".join(groups))
     before, after = 32 * matrix.size, (32 + 2) * int(mask.sum())
-    return (f"2:4 pruning of a matrix of {count_of(matrix.shape[0], 'row')} of {matrix.shape[1]}: in each group of 4 the 2 largest numbers stay; "
-            f"{'. '.join(rows)}. Stored are the values and 2 bits for the place of each: {after:,} bits in place of {before:,}.")
+    return (
+        f"2:4 pruning of a matrix of {count_of(matrix.shape[0], 'row')} of {matrix.shape[1]}: "
+        f"in each group of 4 the 2 largest numbers stay; {'. '.join(rows)}. "
+        f"Stored are the values and 2 bits for the place of each: {after:,} bits in place of {before:,}."
+    )

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +18,9 @@ from ..pipeline import Optimized, optimize
 from ..tracing import trace
 from ..types import Type, type_of
 from . import chat, smollm2
+
+if TYPE_CHECKING:
+    from ..run_c import CExecutable
 
 I32 = Type("i32")
 
@@ -48,13 +53,45 @@ def as_function(graph: Graph, backend: str = "reference", **options) -> Callable
     cache = [name for name in names if name.startswith("cache.")]
     others = [name for name in names if name not in cache]
     executable = compile(graph, cache, backend, **options)
+    pointed: Pointed | None = None
 
     def function(*arguments):
+        nonlocal pointed
         *values, arrays = arguments
-        inputs = dict(zip(others, map(np.asarray, values))) | dict(zip(cache, arrays))
+        values = tuple(map(np.asarray, values))
+        if pointed and pointed.fits(values, arrays):
+            return pointed(values)
+        inputs = dict(zip(others, values)) | dict(zip(cache, arrays))
+        if backend == "c" and not any(copied for _, _, copied in executable.plan.outputs):
+            pointed = None  # if this fails, the executable points nowhere
+            pointed = Pointed(executable, inputs, len(others))
+            return pointed(values)
         return tuple(executable(**inputs).values())
 
     return function
+
+
+class Pointed:
+    """A C executable that stays pointed at one cache: to check 60 arrays again for each token would take half a millisecond."""
+
+    def __init__(self, executable: CExecutable, inputs: dict[str, np.ndarray], count: int):
+        """``count``: how many inputs come before the cache."""
+        self.executable = executable
+        given = [np.array(array) if number < count else array for number, array in enumerate(inputs.values())]
+        inputs = executable.point(dict(zip(inputs, given)))
+        self.own, self.arrays = given[:count], given[count:]
+        held = set(map(id, self.arrays))
+        self.outputs = [(array, id(array) not in held) for array in executable.memory.results(inputs).values()]
+
+    def fits(self, values: tuple, arrays: tuple) -> bool:
+        return ((len(values), len(arrays)) == (len(self.own), len(self.arrays)) and all(map(operator.is_, arrays, self.arrays))
+                and all(value.dtype == own.dtype and value.shape == own.shape for value, own in zip(values, self.own)))
+
+    def __call__(self, values: tuple) -> tuple:
+        for own, value in zip(self.own, values):
+            own[...] = value
+        self.executable.run()
+        return tuple(array.copy() if fresh else array for array, fresh in self.outputs)
 
 
 def token_by_token(decode: Callable) -> Callable:

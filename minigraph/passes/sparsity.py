@@ -1,7 +1,7 @@
 """Sparsity: the smallest weights become 0, and zeros that lie in a pattern are neither stored nor multiplied.
 
-``prune`` changes values on purpose, and ``compress`` skips a zero even where it would have met inf or NaN. So neither is
-among ``PASSES``: a user calls them, and measures what they cost.
+``prune`` changes values on purpose, and ``compress`` skips a zero even where it would have met inf or NaN. So neither
+is among ``PASSES``: a user calls them, and measures what they cost.
 """
 
 from __future__ import annotations
@@ -61,11 +61,13 @@ def prune(graph: Graph, pattern: str = "2:4", keep: float = 0.5, least: int = 40
     """The smallest weights become 0: magnitude pruning (Han et al., "Learning both weights and connections", 2015).
 
     ``pattern`` is 2:4 (2 of each 4 along the summed axis stay), block (of 16 results by 16 terms) or unstructured; the
-    last two keep a share ``keep``. Constants of fewer than ``least`` elements, or with a shape that the pattern does not
+    last two keep a share ``keep``. Constants of fewer than ``least`` elements, or whose shape the pattern does not
     divide, stay as they are. The weights stay dense: see ``compress``. Raises GraphError.
     """
     if pattern not in PATTERNS:
-        raise GraphError(f"there is no pattern '{pattern}'", hint=nearest(pattern, PATTERNS) or "patterns are " + ", ".join(PATTERNS))
+        raise GraphError(
+            f"there is no pattern '{pattern}'", hint=nearest(pattern, PATTERNS) or "patterns are " + ", ".join(PATTERNS)
+        )
     if not 0 <= keep <= 1:
         raise GraphError(f"keep is a share from 0 to 1, not {keep}")
     found = weights(graph)
@@ -107,7 +109,8 @@ def compress(graph: Graph, columns: int = 16) -> Result:
             stored, op = made[key]
             product = emit(env, node.name, op, env.defs[side.other], *stored)
             before, after = side.node.type.nbytes, sum(one.type.nbytes for one in stored)
-            return Rewrite("compress", ((*stored, product) if not known else (product,)), f"{after:,} bytes in place of {before:,}; what is not stored is skipped")
+            why = f"{after:,} bytes in place of {before:,}; what is not stored is skipped"
+            return Rewrite("compress", (product,) if known else (*stored, product), why)
         return None
 
     return rebuild(graph, visit)

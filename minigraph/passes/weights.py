@@ -7,13 +7,14 @@ from typing import NamedTuple
 from ..ir import Graph, Node, defs
 from ..rebuild import Env
 
-SIDES = (("transpose_a", 1), ("transpose_b", 0))  # a matmul's flag for each operand, and the axis that is summed without it
+# a matmul's flag for each operand, and the axis that is summed without it
+SIDES = (("transpose_a", 1), ("transpose_b", 0))
 
 
 def weights(graph: Graph) -> dict[str, int]:
     """Each constant f32 matrix that a matmul reads, with the axis along which every such matmul sums.
 
-    Left out are those that are outputs themselves, and those that one product sums along rows and another along columns.
+    Left out are outputs, and those that one product sums along rows and another along columns.
     """
     nodes, found = defs(graph), {}
     for node in graph.nodes:

@@ -23,8 +23,9 @@ for number, launch in enumerate(plan.launches):
     print(f"{number:2} {launch.name:9} reads {', '.join(launch.reads)}")
 print(f"{len(buffers)} buffers, together {naive(buffers).footprint:,} bytes")
 # %% [markdown]
-# This is the attention layer of the scoreboard, fused. Names like `wq` are constants, `x` is the input, and the
-# result has memory of its own. The rest goes into the arena.
+# This is the attention layer of the scoreboard, fused. `x` is the input, and the result, `add.5`, has memory of its own.
+# `cos`, `mask` and the transposed weights are constants. `a` and `b` are views of `x.1`: they look at its memory. What is
+# left must lie in the arena.
 # %%
 predict("In how many bytes can these buffers live?", None)
 # %% [markdown]
@@ -36,8 +37,8 @@ predict("In how many bytes can these buffers live?", None)
 # %%
 mg.draw_memory(buffers, naive(buffers), "bytes of its own for each buffer")
 # %% [markdown]
-# Why half-open? Launch 4 writes `q` and reads `x.1`. Both must be there, so `x.1` ends at 5. Launch 5 may then have
-# its place at once. Two ranges meet if each starts before the other ends.
+# Why half-open? Launch 4 writes `q` and reads `sub`. Both must be there, so `sub` ends at 5. Launch 5 may have its place
+# at once. Two ranges meet if each starts before the other ends.
 #
 # The left and right edges are given. The height is given. All that we choose is how high a rectangle lies. That is
 # **memory planning**: push the rectangles up and down, let none overlap, and keep the top low.
@@ -65,8 +66,8 @@ mg.placing_steps(buffers, largest_first, lambda b: (-b.size, b.start), "the larg
 # %%
 mg.draw_memory(buffers, largest_first, "greedy by size")
 # %% [markdown]
-# Less than half of the bytes. But `matmul` came last, and found no gap: it lies above the line, while below it bytes
-# are free that are in pieces. That is **fragmentation**.
+# Less than half of the bytes. But `matmul` came last, and lies above the line. Below it, bytes are free at each of its
+# launches, but nowhere the same ones for its whole life. That is **fragmentation**.
 #
 # ## No order is the best everywhere
 #
@@ -99,8 +100,8 @@ mg.draw_memory(four, best, "four buffers, searched")
 # about where to try first, or it never ends.
 #
 # The authors of MiniMalloc (Google, 2023) published instances that they call challenging. This is one. In their paper a
-# general solver (integer linear programming) and a heuristic one had not finished it after an hour. The memory that it
-# must fit into is 1 MiB.
+# general solver (integer linear programming) and a heuristic one, TelaMalloc, had not finished it after an hour. The
+# memory that it must fit into is 1 MiB.
 # %%
 hard = memory.read_instance("../course/memory/A.1048576.csv")
 greedy, found = greedy_by_size(hard), exact(hard, nodes=100_000, seconds=600)
@@ -185,9 +186,9 @@ for name, one, poison in runs:
     verdict = "as it should be" if np.allclose(got, want, atol=1e-5) else f"{np.isnan(got).sum()} NaN"
     print(f"{name:10} {'poisoned' if poison else '':9} {verdict}")
 # %% [markdown]
-# A **poisoned** arena is overwritten with NaN wherever nothing lives, after every launch. Whoever reads what is dead
-# gets NaN, and NaN stays. All of minigraph's tests run so. `check_plan` is the other one: it shares no code with the
-# planner, and plays the plan.
+# A **poisoned** arena is overwritten with NaN wherever nothing lives, after every launch. Whoever reads what is dead gets
+# NaN, and NaN stays. minigraph's random graphs are run in this way. `check_plan` is a second test: it shares no code with
+# the planner, and plays the plan.
 #
 # ## The order
 #
@@ -200,7 +201,7 @@ mg.draw_memory(wide, greedy_by_size(wide), "all wide ones first")
 # %%
 predict("The same nodes, one expert after the other. What is the lower bound now?", None)
 # %% [markdown]
-# `reorder` looks for the order with the lowest peak. Up to 40 nodes it finds the best there is.
+# `reorder` looks for the order with the lowest peak. Up to 40 operations it finds the best there is.
 # %%
 from minigraph.scheduling import reorder
 

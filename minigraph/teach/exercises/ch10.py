@@ -1,0 +1,734 @@
+"""Chapter 10, layout: the exercises, their mistakes and the passes to refute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import permutations
+
+import numpy as np
+
+from ...ir import Graph, Node, defs
+from ...ops import OPS, Attrs, infer
+from ...passes.dce import dce
+from ...passes.layout import layout as package_layout
+from ...text import parse
+from ..exercise import Exercise, Mistake, Refutation
+from ..graphs import Space
+from ..judge import judge_calls, judge_pass
+
+TURNS = tuple(("transpose", {"perm": perm}) for perm in ((1, 2, 0), (2, 0, 1), (1, 0, 2), (1, 0)))
+
+# ---- one permutation instead of two -------------------------------------------------------------------------------
+
+
+def compose(p, q):
+    """The permutation of transpose(transpose(x, p), q), as a tuple.
+
+    ``p`` and ``q`` are tuples of axes, as NumPy's transpose takes them: axis i of transpose(x, p) is
+    axis p[i] of x. For each axis of the result, ask: which axis of the middle is it, and which of x?
+
+        x                        shape (10, 20, 30)
+        transpose(x, (1, 2, 0))  shape (20, 30, 10)
+        and that by (0, 2, 1)    shape (20, 10, 30)
+
+        compose((1, 2, 0), (0, 2, 1)) == (1, 0, 2)
+    """
+    ### BEGIN SOLUTION
+    perm = []
+    for axis in q:
+        perm.append(p[axis])
+    return tuple(perm)
+    ### END SOLUTION
+
+
+def compose_in_one_line(p, q):
+    return tuple([p[axis] for axis in q])
+
+
+def compose_by_numpy(p, q):
+    """Asks NumPy, with an array whose sides are all different."""
+    shape = np.empty(tuple(range(len(p)))).transpose(p).transpose(q).shape
+    return tuple(int(axis) for axis in shape)
+
+
+def compose_backwards(p, q):
+    return tuple([q[axis] for axis in p])
+
+
+def compose_positions(p, q):
+    return tuple([p.index(axis) for axis in q])
+
+
+def compose_as_list(p, q):
+    return [p[axis] for axis in q]
+
+
+def compose_the_second(p, q):
+    return tuple(q)
+
+
+def compose_sums(p, q):
+    return tuple([(a + b) % len(p) for a, b in zip(p, q)])
+
+
+def compose_equal_cancels(p, q):
+    return tuple(range(len(p))) if p == q else compose_in_one_line(p, q)
+
+
+def compose_places(p, q):
+    found = [0] * len(p)
+    for place, axis in enumerate(q):
+        found[axis] = p[place]
+    return tuple(found)
+
+
+def compose_cases() -> list[tuple]:
+    return [(p, q) for rank in range(1, 5) for p in permutations(range(rank)) for q in permutations(range(rank))]
+
+
+def explain_compose(case: tuple, want, got) -> tuple[str, ...]:
+    p, q = case
+    x = np.empty([10 * (axis + 1) for axis in range(len(p))])
+    return (f"x has shape {x.shape}", f"transposed by {p}: {x.transpose(p).shape}",
+            f"and that by {q}: {x.transpose(p).transpose(q).shape}",
+            f"compose should give {want!r}", f"and gives           {got!r}")
+
+
+# ---- cancelling ---------------------------------------------------------------------------------------------------
+
+CANCEL_SPACE = Space(inputs=(("x", "f32[2,2,2]"), ("w", "f32[2,3]")),
+                     ops=(*TURNS, ("transpose", {"perm": (0, 1, 2)}), ("neg", {}), ("add", {})), limit=400, larger=100, size=7)
+
+CANCEL_TARGETS = tuple(parse(text) for text in (
+    "graph swap(x: f32[2,2]) -> (y) {\n t = transpose(x) {perm=[1,0]}\n y = transpose(t) {perm=[1,0]}\n return y\n}",
+    "graph turn(x: f32[2,2,2]) -> (y) {\n t = transpose(x) {perm=[1,2,0]}\n y = transpose(t) {perm=[1,2,0]}\n return y\n}",
+    "graph oblong(x: f32[2,3]) -> (y) {\n t = transpose(x) {perm=[1,0]}\n y = transpose(t) {perm=[1,0]}\n return y\n}",
+    "graph back(x: f32[2,2,2]) -> (y) {\n t = transpose(x) {perm=[1,2,0]}\n y = transpose(t) {perm=[2,0,1]}\n return y\n}",
+    "graph mixed(x: f32[2,2,2]) -> (y) {\n t = transpose(x) {perm=[1,2,0]}\n y = transpose(t) {perm=[1,0,2]}\n return y\n}",
+    "graph sides(x: f32[2,3,4]) -> (y) {\n t = transpose(x) {perm=[1,2,0]}\n y = transpose(t) {perm=[1,0,2]}\n return y\n}",
+    "graph still(x: f32[2,3]) -> (y) {\n t = transpose(x) {perm=[0,1]}\n y = neg(t)\n return y\n}",
+    "graph read(x: f32[2,2]) -> (y, z) {\n t = transpose(x) {perm=[1,0]}\n u = transpose(t) {perm=[1,0]}\n y = neg(u)\n z = neg(t)\n return y, z\n}",
+    "graph three(x: f32[2,2,2]) -> (y) {\n t = transpose(x) {perm=[1,2,0]}\n u = transpose(t) {perm=[1,0,2]}\n"
+    " y = transpose(u) {perm=[2,0,1]}\n return y\n}",
+    "graph between(x: f32[2,2]) -> (y) {\n t = transpose(x) {perm=[1,0]}\n u = neg(t)\n y = transpose(u) {perm=[1,0]}\n return y\n}",
+    "graph twice(x: f32[3,3]) -> (y) {\n y = transpose(x) {perm=[1,0]}\n return y\n}",
+))  # fmt: skip
+
+
+def cancel_transposes(graph):
+    """Make one transpose out of a transpose of a transpose; drop it where every axis is back. Graph -> Graph.
+
+    ``node.value.perm`` is a transpose's permutation, a tuple; ``Attrs(perm=(1, 0))`` makes the value of a
+    new node. Node(name, op, inputs, value, type, origin) makes a node; a transpose keeps its name and type.
+
+        t = transpose(x) {perm=[1,2,0]}             t = transpose(x) {perm=[1,2,0]}
+        u = transpose(t) {perm=[1,0,2]}  becomes    u = transpose(x) {perm=[2,1,0]}
+        v = transpose(u) {perm=[2,1,0]}             y = neg(x)
+        y = neg(v)
+
+    Whoever read v reads x from then on: operations and outputs, whose public names stay. A transpose that
+    nobody reads any more, like t, may stay (chapter 05). Look through transposes only: what stands between
+    two of them keeps them apart. Your compose may help.
+    """
+    ### BEGIN SOLUTION
+    nodes, known, stands_for = [], {}, {}
+    for node in graph.nodes:
+        inputs = tuple(stands_for.get(name, name) for name in node.inputs)
+        value = node.value
+        if node.op == "transpose":
+            perm, source = value.perm, known[inputs[0]]
+            if source.op == "transpose":
+                perm = tuple(source.value.perm[axis] for axis in perm)
+                inputs = source.inputs
+            if perm == tuple(range(len(perm))):
+                stands_for[node.name] = inputs[0]
+                continue
+            value = Attrs(perm=perm)
+        node = Node(node.name, node.op, inputs, value, node.type, node.origin)
+        known[node.name] = node
+        nodes.append(node)
+    outputs = tuple((public, stands_for.get(value, value)) for public, value in graph.outputs)
+    return Graph(graph.name, tuple(nodes), outputs)
+    ### END SOLUTION
+
+
+def stacked(graph: Graph) -> int:
+    """Transposes that read a transpose, or that move no axis, and are needed."""
+    graph = dce(graph).graph
+    nodes = defs(graph)
+    return sum(node.op == "transpose" and (nodes[node.inputs[0]].op == "transpose"
+                                           or node.value.perm == tuple(range(len(node.value.perm)))) for node in graph.nodes)
+
+
+def cancel_from_the_root(graph):
+    """Keeps for each value where it comes from, and how its axes stand."""
+    roots, nodes = {}, []
+    for node in graph.nodes:
+        roots[node.name] = node.name, tuple(range(len(node.type.shape)))
+        if node.op == "transpose":
+            root, perm = roots[node.inputs[0]]
+            perm = compose_in_one_line(perm, node.value.perm)
+            roots[node.name] = root, perm
+            if perm != tuple(sorted(perm)):
+                nodes.append(replace(node, inputs=(root,), value=Attrs(perm=perm)))
+            continue
+        nodes.append(replace(node, inputs=tuple(name_of(name, roots) for name in node.inputs)))
+    return Graph(graph.name, tuple(nodes), tuple((public, name_of(value, roots)) for public, value in graph.outputs))
+
+
+def name_of(value: str, roots: dict) -> str:
+    root, perm = roots[value]
+    return root if perm == tuple(sorted(perm)) else value
+
+
+def cancel_by_the_package(graph):
+    """The package's layout does more, and is right."""
+    return package_layout(graph).graph
+
+
+def cancel_variant(graph, combine: Callable = compose_in_one_line, identities=True, outputs=True, operands=True, stale=False,
+                   middle=False, drop_read=False, only_pairs: Callable | None = None, through=()):
+    """The solution with one thing changed; the mistakes below are made of it."""
+    old, nodes, known, alias = defs(graph), [], {}, {}
+    for node in graph.nodes:
+        inputs = tuple(alias.get(name, name) for name in node.inputs) if operands else node.inputs
+        value = node.value
+        if node.op == "transpose":
+            perm, source = value.perm, old[node.inputs[0]] if stale else known[inputs[0]]
+            while source.op in through:
+                source = known[source.inputs[0]]
+            if source.op == "transpose" and (only_pairs is None or only_pairs(source, node)):
+                perm = combine(source.value.perm, perm)
+                if drop_read:
+                    nodes = [one for one in nodes if one.name != source.name]
+                inputs = inputs if middle else source.inputs
+            if identities and perm == tuple(range(len(perm))):
+                alias[node.name] = inputs[0]
+                if not operands:
+                    known[node.name] = known[inputs[0]]
+                continue
+            value = Attrs(perm=perm)
+        node = replace(node, inputs=inputs, value=value)
+        known[node.name] = node
+        nodes.append(node)
+    wanted = tuple((public, alias.get(value, value)) for public, value in graph.outputs) if outputs else graph.outputs
+    return Graph(graph.name, tuple(nodes), wanted)
+
+
+def cancel_backwards(graph):
+    """Makes one transpose out of two, with the permutations composed backwards."""
+    nodes, known, stands_for = [], {}, {}
+    for node in graph.nodes:
+        inputs = tuple(stands_for.get(name, name) for name in node.inputs)
+        value = node.value
+        if node.op == "transpose":
+            perm, source = value.perm, known[inputs[0]]
+            if source.op == "transpose":
+                perm = tuple(perm[axis] for axis in source.value.perm)
+                inputs = source.inputs
+            if perm == tuple(range(len(perm))):
+                stands_for[node.name] = inputs[0]
+                continue
+            value = Attrs(perm=perm)
+        known[node.name] = Node(node.name, node.op, inputs, value, node.type, node.origin)
+        nodes.append(known[node.name])
+    outputs = tuple((public, stands_for.get(value, value)) for public, value in graph.outputs)
+    return Graph(graph.name, tuple(nodes), outputs)
+
+
+def cancel_the_equal(graph):
+    """Two equal permutations cancel."""
+    return cancel_variant(graph, combine=lambda p, q: tuple(range(len(p))) if p == q else compose_in_one_line(p, q))
+
+
+def cancel_by_shape(graph):
+    """What has the shape of x again is x."""
+    nodes = defs(graph)
+    return cancel_variant(graph, combine=lambda p, q: tuple(range(len(p))), only_pairs=lambda source, node: (
+        nodes[source.inputs[0]].type == node.type))
+
+
+def cancel_inverses_only(graph):
+    return cancel_variant(graph, only_pairs=lambda source, node: (
+        compose_in_one_line(source.value.perm, node.value.perm) == tuple(range(len(node.value.perm)))))
+
+
+def cancel_keeps_identities(graph):
+    return cancel_variant(graph, identities=False)
+
+
+def cancel_forgets_outputs(graph):
+    return cancel_variant(graph, outputs=False)
+
+
+def cancel_forgets_operands(graph):
+    return cancel_variant(graph, operands=False)
+
+
+def cancel_stale(graph):
+    return cancel_variant(graph, stale=True)
+
+
+def cancel_reads_the_middle(graph):
+    return cancel_variant(graph, middle=True)
+
+
+def cancel_deletes_the_first(graph):
+    return cancel_variant(graph, drop_read=True)
+
+
+def cancel_through_neg(graph):
+    return cancel_variant(graph, through=("neg",))
+
+
+# ---- flags of matmul ----------------------------------------------------------------------------------------------
+
+ABSORB_SPACE = Space(inputs=(("x", "i32[2,2]"), ("w", "i32[2,3]"), ("b", "i32[2,2,2]")),
+                     ops=(("transpose", {"perm": (1, 0)}), ("transpose", {"perm": (0, 2, 1)}), ("transpose", {"perm": (1, 0, 2)}),
+                          ("matmul", {}), ("matmul", {"transpose_a": True}), ("matmul", {"transpose_b": True}), ("neg", {})),
+                     limit=700, larger=100, size=6)  # fmt: skip
+
+ABSORB_TARGETS = tuple(parse(text) for text in (
+    "graph right(x: i32[2,2], w: i32[2,2]) -> (y) {\n t = transpose(w) {perm=[1,0]}\n y = matmul(x, t)\n return y\n}",
+    "graph left(x: i32[2,2], w: i32[2,2]) -> (y) {\n t = transpose(x) {perm=[1,0]}\n y = matmul(t, w)\n return y\n}",
+    "graph flagged(x: i32[2,2], w: i32[2,2]) -> (y) {\n t = transpose(w) {perm=[1,0]}\n y = matmul(x, t) {transpose_b=true}\n return y\n}",
+    "graph other(x: i32[2,2], w: i32[2,2]) -> (y) {\n t = transpose(w) {perm=[1,0]}\n y = matmul(x, t) {transpose_a=true}\n return y\n}",
+    "graph both(x: i32[2,2]) -> (y) {\n t = transpose(x) {perm=[1,0]}\n y = matmul(t, t)\n return y\n}",
+    "graph oblong(x: i32[2,3], w: i32[4,3]) -> (y) {\n t = transpose(w) {perm=[1,0]}\n y = matmul(x, t)\n return y\n}",
+    "graph batch(x: i32[2,2,2], w: i32[2,2,2]) -> (y) {\n t = transpose(w) {perm=[0,2,1]}\n y = matmul(x, t)\n return y\n}",
+    "graph heads(x: i32[2,2,2], w: i32[2,2,2]) -> (y) {\n t = transpose(w) {perm=[1,0,2]}\n y = matmul(x, t)\n return y\n}",
+    "graph turned(x: i32[2,2,2], w: i32[2,2,2]) -> (y) {\n t = transpose(w) {perm=[2,1,0]}\n y = matmul(x, t)\n return y\n}",
+    "graph wheel(x: i32[2,2,2], w: i32[2,2,2]) -> (y) {\n t = transpose(w) {perm=[1,2,0]}\n y = matmul(x, t)\n return y\n}",
+    "graph vector(x: i32[2], w: i32[2,2]) -> (y) {\n t = transpose(w) {perm=[1,0]}\n y = matmul(x, t)\n return y\n}",
+    "graph shared(x: i32[2,2]) -> (y, t) {\n t = transpose(x) {perm=[1,0]}\n y = matmul(x, t)\n return y, t\n}",
+    "graph twice(x: i32[2,2]) -> (y) {\n t = transpose(x) {perm=[1,0]}\n u = transpose(t) {perm=[1,0]}\n y = matmul(x, u)\n return y\n}",
+))  # fmt: skip
+
+
+def absorb_into_matmul(graph):
+    """Where a matmul reads the transpose of a matrix, let it read the matrix itself. Graph -> Graph.
+
+    ``dict(node.value)`` of a matmul is {"transpose_a": False, "transpose_b": False}. A flag swaps the last
+    two axes of an operand, the first one's or the second one's. So a transpose that swaps the last two
+    axes, and moves no other, is one flip of the flag. ``Attrs(**flags)`` makes the new value.
+
+        t = transpose(w) {perm=[1,0]}     becomes    t = transpose(w) {perm=[1,0]}
+        y = matmul(x, t)                             y = matmul(x, w) {transpose_b=true}
+
+    The operand may have more axes: (0, 2, 1) is such a transpose, (1, 0, 2) is not. It may be the transpose
+    of a transpose: then go on. The transposes themselves may stay (chapter 05).
+    """
+    ### BEGIN SOLUTION
+    nodes, known = [], {}
+    for node in graph.nodes:
+        if node.op == "matmul":
+            inputs, flags = list(node.inputs), dict(node.value)
+            for place, flag in enumerate(("transpose_a", "transpose_b")):
+                operand = known[inputs[place]]
+                rank = len(operand.type.shape)
+                swap = (*range(rank - 2), rank - 1, rank - 2)
+                while operand.op == "transpose" and operand.value.perm == swap:
+                    flags[flag] = not flags[flag]
+                    inputs[place] = operand.inputs[0]
+                    operand = known[inputs[place]]
+            node = Node(node.name, "matmul", tuple(inputs), Attrs(**flags), node.type, node.origin)
+        known[node.name] = node
+        nodes.append(node)
+    return Graph(graph.name, tuple(nodes), graph.outputs)
+    ### END SOLUTION
+
+
+def swaps(node: Node) -> bool:
+    """Is this a transpose of the last two axes, and of no other?"""
+    rank = len(node.type.shape)
+    return node.op == "transpose" and node.value.perm == (*range(rank - 2), rank - 1, rank - 2)
+
+
+def absorbable(graph: Graph) -> int:
+    """Operands of the needed matmuls that a flag could take."""
+    graph = dce(graph).graph
+    nodes = defs(graph)
+    return sum(swaps(nodes[name]) for node in graph.nodes if node.op == "matmul" for name in node.inputs)
+
+
+def absorb_one_at_a_time(graph):
+    """Rewrites one operand, and starts again."""
+    nodes = defs(graph)
+    for index, node in enumerate(graph.nodes):
+        for place, flag in enumerate(("transpose_a", "transpose_b")) if node.op == "matmul" else ():
+            operand = nodes[node.inputs[place]]
+            if swaps(operand):
+                inputs = node.inputs[:place] + operand.inputs + node.inputs[place + 1:]
+                made = replace(node, inputs=inputs, value=Attrs(**dict(node.value) | {flag: not dict(node.value)[flag]}))
+                return absorb_one_at_a_time(Graph(graph.name, graph.nodes[:index] + (made,) + graph.nodes[index + 1:], graph.outputs))
+    return graph
+
+
+def absorb_by_the_package(graph):
+    return package_layout(graph).graph
+
+
+def absorb_variant(graph, fits: Callable = swaps, new_flag: Callable = lambda old: not old, places=(0, 1), again=True,
+                   crossed=False, drop=False):
+    """The solution with one thing changed; the mistakes below are made of it."""
+    nodes, known, names = [], {}, ("transpose_a", "transpose_b")
+    for node in graph.nodes:
+        if node.op == "matmul":
+            inputs, flags = list(node.inputs), dict(node.value)
+            for place in places:
+                operand, flag = known[inputs[place]], names[1 - place if crossed else place]
+                while fits(operand):
+                    flags[flag] = new_flag(flags[flag])
+                    inputs[place] = operand.inputs[0]
+                    if drop:
+                        nodes = [one for one in nodes if one.name != operand.name]
+                    operand = known[inputs[place]]
+                    if not again:
+                        break
+            node = replace(node, inputs=tuple(inputs), value=Attrs(**flags))
+        known[node.name] = node
+        nodes.append(node)
+    return Graph(graph.name, tuple(nodes), graph.outputs)
+
+
+def absorb_sets_the_flag(graph):
+    return absorb_variant(graph, new_flag=lambda old: True)
+
+
+def absorb_no_flag(graph):
+    return absorb_variant(graph, new_flag=lambda old: old)
+
+
+def absorb_crossed(graph):
+    return absorb_variant(graph, crossed=True)
+
+
+def absorb_second_only(graph):
+    return absorb_variant(graph, places=(1,))
+
+
+def absorb_any_permutation(graph):
+    return absorb_variant(graph, fits=lambda node: node.op == "transpose")
+
+
+def absorb_last_comes_first(graph):
+    """Looks whether the last axis has moved one place to the left."""
+    return absorb_variant(graph, fits=lambda node: node.op == "transpose" and len(node.value.perm) > 1
+                          and node.value.perm[-2] == len(node.value.perm) - 1)
+
+
+def absorb_matrices_only(graph):
+    return absorb_variant(graph, fits=lambda node: swaps(node) and len(node.value.perm) == 2)
+
+
+def absorb_once(graph):
+    return absorb_variant(graph, again=False)
+
+
+def absorb_deletes(graph):
+    return absorb_variant(graph, drop=True)
+
+
+# ---- the stretch: sinking through a reduction -----------------------------------------------------------------------
+
+SINK_SPACE = Space(inputs=(("x", "i32[2,2,2]"), ("w", "i32[2,3]")),
+                   ops=(*TURNS, ("max", {"axis": (-1,)}), ("sum", {"axis": (0,)}), ("sum", {"axis": (-2, 0)}),
+                        ("max", {"axis": (1,), "keepdims": True}), ("neg", {})), limit=400, larger=100, size=6)  # fmt: skip
+
+SINK_TARGETS = tuple(parse(text) for text in (
+    "graph rows(x: i32[2,2]) -> (y) {\n t = transpose(x) {perm=[1,0]}\n y = sum(t) {axis=[0]}\n return y\n}",
+    "graph last(x: i32[2,2]) -> (y) {\n t = transpose(x) {perm=[1,0]}\n y = max(t) {axis=[-1]}\n return y\n}",
+    "graph turn(x: i32[2,2,2]) -> (y) {\n t = transpose(x) {perm=[1,2,0]}\n y = max(t) {axis=[1]}\n return y\n}",
+    "graph back(x: i32[2,2,2]) -> (y) {\n t = transpose(x) {perm=[2,0,1]}\n y = sum(t) {axis=[-1]}\n return y\n}",
+    "graph wheel(x: i32[2,2,2,2]) -> (y) {\n t = transpose(x) {perm=[0,2,3,1]}\n y = sum(t) {axis=[0]}\n return y\n}",
+    "graph kept(x: i32[2,2,2]) -> (y) {\n t = transpose(x) {perm=[1,2,0]}\n y = sum(t) {axis=[0], keepdims=true}\n return y\n}",
+    "graph two(x: i32[2,2,2]) -> (y) {\n t = transpose(x) {perm=[1,2,0]}\n y = max(t) {axis=[0,-1]}\n return y\n}",
+    "graph all(x: i32[2,3]) -> (y) {\n t = transpose(x) {perm=[1,0]}\n y = sum(t) {axis=[0,1]}\n return y\n}",
+    "graph sides(x: i32[2,3,4]) -> (y) {\n t = transpose(x) {perm=[1,2,0]}\n y = sum(t) {axis=[-3]}\n return y\n}",
+    "graph long(x: i32[2,2,2,2]) -> (y) {\n t = transpose(x) {perm=[1,2,3,0]}\n y = sum(t) {axis=[3]}\n return y\n}",
+    "graph shared(x: i32[2,2]) -> (y, t) {\n t = transpose(x) {perm=[1,0]}\n y = sum(t) {axis=[0]}\n return y, t\n}",
+))  # fmt: skip
+
+
+def sink_through_reduction(graph):
+    """A sum or a max of a transpose becomes the transpose of a sum or a max. Graph -> Graph.
+
+    The reduction reads x as it is stored. Its axes get x's numbers: axis i of transpose(x, p) is axis p[i]
+    of x, and a negative axis counts from the end. What is left has to stand in the old order again.
+    Leave other reductions alone: only "sum" and "max".
+
+        t = transpose(x) {perm=[1,2,0]}             y.low = sum(x) {axis=[0]}
+        y = sum(t) {axis=[-1]}           becomes    y = transpose(y.low) {perm=[0,1]}
+
+    ``node.value.axis`` is a tuple, ``node.value.keepdims`` is True or False; with keepdims the result has as
+    many axes as before. Attrs(axis=..., keepdims=...) makes the new value, and the type of a new node is
+    infer(OPS[node.op], (x's type,), that value). Name it node.name + ".low". The transpose t may stay, and a
+    new one that moves no axis, too.
+    """
+    ### BEGIN SOLUTION
+    nodes, known = [], {}
+    for node in graph.nodes:
+        if node.op in ("sum", "max") and known[node.inputs[0]].op == "transpose":
+            source = known[node.inputs[0]]
+            perm, keepdims = source.value.perm, node.value.keepdims
+            gone = [perm[axis % len(perm)] for axis in node.value.axis]
+            attrs = Attrs(axis=tuple(sorted(gone)), keepdims=keepdims)
+            type = infer(OPS[node.op], (known[source.inputs[0]].type,), attrs)
+            low = Node(node.name + ".low", node.op, source.inputs, attrs, type, node.origin)
+            known[low.name] = low
+            nodes.append(low)
+            kept = [axis for axis in perm if keepdims or axis not in gone]
+            order = tuple(sorted(kept).index(axis) for axis in kept)
+            node = Node(node.name, "transpose", (low.name,), Attrs(perm=order), node.type, node.origin)
+        known[node.name] = node
+        nodes.append(node)
+    return Graph(graph.name, tuple(nodes), graph.outputs)
+    ### END SOLUTION
+
+
+def unsunk(graph: Graph) -> int:
+    """Needed sums and maxima of a transpose."""
+    graph = dce(graph).graph
+    nodes = defs(graph)
+    return sum(node.op in ("sum", "max") and nodes[node.inputs[0]].op == "transpose" for node in graph.nodes)
+
+
+def right_axes(perm, axes):
+    return [perm[axis] for axis in axes]
+
+
+def right_order(perm, gone, keepdims):
+    kept = [axis for axis in perm if keepdims or axis not in gone]
+    return tuple(sum(other < axis for other in kept) for axis in kept)
+
+
+def sink_variant(graph, axes: Callable = right_axes, order: Callable = right_order, typed=True, ops=("sum", "max"), clean=False,
+                 fits=lambda node: True):
+    """The solution with one thing changed; the mistakes below are made of it."""
+    nodes, known = [], {}
+    for node in graph.nodes:
+        source = known[node.inputs[0]] if node.op in ops else node
+        if node.op in ops and source.op == "transpose" and fits(node):
+            perm = source.value.perm
+            gone = axes(perm, node.value.axis)
+            attrs = Attrs(axis=tuple(sorted(gone)), keepdims=node.value.keepdims)
+            type = infer(OPS[node.op], (known[source.inputs[0]].type,), attrs) if typed else node.type
+            last = order(perm, [axis % len(perm) for axis in gone], node.value.keepdims)
+            if last is None or (clean and last == tuple(range(len(last)))):
+                node = Node(node.name, node.op, source.inputs, attrs, type)
+            else:
+                low = Node(node.name + ".low", node.op, source.inputs, attrs, type)
+                known[low.name] = low
+                nodes.append(low)
+                node = Node(node.name, "transpose", (low.name,), Attrs(perm=last), node.type)
+        known[node.name] = node
+        nodes.append(node)
+    return Graph(graph.name, tuple(nodes), graph.outputs)
+
+
+def sink_clean(graph):
+    """Adds no transpose that moves no axis."""
+    return sink_variant(graph, clean=True)
+
+
+def sink_by_insertion(graph):
+    return sink_variant(graph, axes=lambda perm, axes: [perm[axis if axis >= 0 else len(perm) + axis] for axis in axes])
+
+
+def sink_same_axes(graph):
+    return sink_variant(graph, axes=lambda perm, axes: list(axes))
+
+
+def sink_keeps_negative(graph):
+    return sink_variant(graph, axes=lambda perm, axes: [axis if axis < 0 else perm[axis] for axis in axes])
+
+
+def sink_inverse_axes(graph):
+    return sink_variant(graph, axes=lambda perm, axes: [perm.index(axis % len(perm)) for axis in axes])
+
+
+def sink_no_order(graph):
+    return sink_variant(graph, order=lambda perm, gone, keepdims: None)
+
+
+def sink_inverse_order(graph):
+    def order(perm, gone, keepdims):
+        right = right_order(perm, gone, keepdims)
+        return tuple(right.index(axis) for axis in range(len(right)))
+    return sink_variant(graph, order=order)
+
+
+def sink_gaps(graph):
+    """Leaves the numbers of x's axes as they are, with gaps."""
+    return sink_variant(graph, order=lambda perm, gone, keepdims: tuple(axis for axis in perm if keepdims or axis not in gone))
+
+
+def sink_forgets_keepdims(graph):
+    return sink_variant(graph, order=lambda perm, gone, keepdims: right_order(perm, gone, False))
+
+
+def sink_old_type(graph):
+    return sink_variant(graph, typed=False)
+
+
+def sink_sums_only(graph):
+    return sink_variant(graph, ops=("sum",))
+
+
+def sink_one_axis_only(graph):
+    return sink_variant(graph, fits=lambda node: len(node.value.axis) == 1)
+
+
+def sink_negative(graph):
+    """Lets max read what is stored, and renumbers its axes. It leaves negative ones alone: they count from the end anyway."""
+    nodes, known = [], {}
+    for node in graph.nodes:
+        if node.op == "max" and known[node.inputs[0]].op == "transpose":
+            source = known[node.inputs[0]]
+            perm, keepdims = source.value.perm, node.value.keepdims
+            axes = [perm[axis] if axis >= 0 else axis for axis in node.value.axis]
+            attrs = Attrs(axis=tuple(axes), keepdims=keepdims)
+            type = infer(OPS["max"], (known[source.inputs[0]].type,), attrs)
+            low = Node(node.name + ".low", "max", source.inputs, attrs, type)
+            gone = [axis % len(perm) for axis in axes]
+            kept = [axis for axis in perm if keepdims or axis not in gone]
+            order = tuple(sorted(kept).index(axis) for axis in kept)
+            node = Node(node.name, "transpose", (low.name,), Attrs(perm=order), node.type)
+            known[low.name] = low
+            nodes.append(low)
+        known[node.name] = node
+        nodes.append(node)
+    return Graph(graph.name, tuple(nodes), graph.outputs)
+
+
+EXERCISES = (
+    Exercise(
+        "10", "One permutation instead of two", compose,
+        lambda function: judge_calls(function, compose_cases(), compose, explain=explain_compose),
+        ("Begin at the result. Its axis i is some axis of the middle, and that one is some axis of x.",
+         "Axis i of the result is axis q[i] of the middle, and axis a of the middle is axis p[a] of x. Put one into the other.",
+         "perm = []\nfor axis in q:        # an axis of the middle\n    perm.append(...)  # which axis of x is that?\nreturn tuple(perm)"),
+        (Mistake(compose_backwards, "wrong-value", "This is q, then p. The second transpose sees the middle, so q is asked first,"
+                 " and p says what that axis was in x."),
+         Mistake(compose_positions, "wrong-value", "p.index(axis) asks where an axis of x went. The question is which axis of x stands"
+                 " at this place, and that is p[axis]."),
+         Mistake(compose_as_list, "wrong-value", "This is a list: a permutation is kept as a tuple."),
+         Mistake(compose_the_second, "wrong-value", "This is q alone: the first transpose is forgotten."),
+         Mistake(compose_sums, "wrong-value", "Permutations are not added. Follow one axis through both."),
+         Mistake(compose_equal_cancels, "wrong-value", "Two equal permutations cancel only where each of them is its own inverse, as"
+                 " a swap is. A rotation of three axes needs three turns."),
+         Mistake(compose_places, "wrong-value", "This puts p's axes where q points to, and so undoes q in place of doing it.")),
+        (compose_in_one_line, compose_by_numpy),
+        probes=tuple(compose_cases()),
+        praise="compose(p, q) is p[q]: any chain of transposes is one transpose.",
+    ),
+    Exercise(
+        "10", "Cancel transposes", cancel_transposes,
+        lambda function: judge_pass(function, CANCEL_SPACE, cancel_transposes, left=stacked, targets=CANCEL_TARGETS),
+        ("A transpose of a transpose is one transpose of the value behind both. Compose first; then see whether anything is left to do.",
+         "Walk the nodes in order, and keep the new nodes by name. A transpose whose operand is a transpose reads that one's operand,"
+         " by the composed permutation. If the permutation is (0, 1, 2, ...), make no node: note in a dict that its name stands for"
+         " its operand, and look names up there, also for the outputs.",
+         "nodes, known, stands_for = [], {}, {}\nfor node in graph.nodes:\n    inputs = tuple(stands_for.get(...) for name in"
+         " node.inputs)\n    value = node.value\n    if node.op == 'transpose':\n        perm, source = value.perm, known[inputs[0]]\n"
+         "        if source.op == 'transpose':\n            perm, inputs = ...\n        if perm == tuple(range(len(perm))):\n"
+         "            stands_for[node.name] = ...\n            continue\n        value = Attrs(perm=perm)\n    ...\nreturn Graph(...)"),
+        (Mistake(cancel_backwards, "wrong-value", "The permutations are composed backwards. For swaps that makes no difference; where"
+                 " three axes rotate, it does: p[q], not q[p]."),
+         Mistake(cancel_the_equal, "wrong-value", "Two equal permutations cancel only where each is its own inverse. Compose, and see"
+                 " whether the identity is left."),
+         Mistake(cancel_by_shape, "wrong-value", "An equal shape proves nothing: on a square or a cube, every transpose has the shape of"
+                 " its operand."),
+         Mistake(cancel_reads_the_middle, "wrong-value", "The composed permutation holds for the value behind both transposes. Yours reads"
+                 " the one in the middle still."),
+         Mistake(cancel_through_neg, "wrong-value", "Between these two transposes there is another operation, and it must be computed:"
+                 " look through transposes only."),
+         Mistake(cancel_inverses_only, "did-nothing", "Two transposes that do not cancel are one transpose all the same."),
+         Mistake(cancel_keeps_identities, "did-nothing", "A permutation that leaves every axis in its place is no transpose: whoever"
+                 " read it can read its operand."),
+         Mistake(cancel_stale, "did-nothing", "The operand may have been rewritten already. Look at the new node, not at the one in the"
+                 " old graph, and a chain of three becomes one."),
+         Mistake(cancel_forgets_outputs, "invalid", "An output may read the transpose that is gone: give it what stands for it."),
+         Mistake(cancel_forgets_operands, "invalid", "Whoever read the transpose that is gone must read what stands for it."),
+         Mistake(cancel_deletes_the_first, "invalid", "The first transpose may have other readers. Leave it: what is dead is for dce.")),
+        (cancel_from_the_root, cancel_by_the_package),
+        probes=tuple((graph,) for graph in CANCEL_TARGETS),
+        praise="No list of pairs that cancel: you compose, and the identity falls out as one case. The first transposes that nobody reads"
+               " are for dce.",
+        is_pass=True,
+    ),
+    Exercise(
+        "10", "A flag instead of a transpose", absorb_into_matmul,
+        lambda function: judge_pass(function, ABSORB_SPACE, absorb_into_matmul, left=absorbable, targets=ABSORB_TARGETS),
+        ("Two swaps of the last two axes are none, so a transpose flips a flag; it does not set it.",
+         "For each matmul and each of its two operands: is it a transpose whose permutation is (0, ..., n-3, n-1, n-2)? Then read its"
+         " operand, flip that side's flag, and look again.",
+         "for node in graph.nodes:\n    if node.op == 'matmul':\n        inputs, flags = list(node.inputs), dict(node.value)\n"
+         "        for place, flag in enumerate(('transpose_a', 'transpose_b')):\n            operand = known[inputs[place]]\n"
+         "            swap = ...\n            while operand.op == 'transpose' and operand.value.perm == swap:\n                ...\n"
+         "        node = Node(..., Attrs(**flags), ...)\n    ..."),
+        (Mistake(absorb_sets_the_flag, "wrong-value", "The flag may be set already, and then the transpose undoes it: flip it."),
+         Mistake(absorb_no_flag, "wrong-value", "The matmul reads the matrix itself now, so its flag must say that the axes are swapped."),
+         Mistake(absorb_crossed, "wrong-value", "transpose_a is for the first operand, and transpose_b for the second."),
+         Mistake(absorb_any_permutation, "wrong-value", "A flag swaps the last two axes. A transpose that moves others is no flag."),
+         Mistake(absorb_last_comes_first, "wrong-value", "The last axis is one place further left, but the others must be as they were:"
+                 " compare the whole permutation."),
+         Mistake(absorb_second_only, "did-nothing", "The first operand may be a transpose, too."),
+         Mistake(absorb_matrices_only, "did-nothing", "With more axes, matmul multiplies stacks of matrices, and the flags swap the last"
+                 " two axes: (0, 2, 1) is a flag as well."),
+         Mistake(absorb_once, "did-nothing", "Behind the transpose there may be another one. Look again, until there is none."),
+         Mistake(absorb_deletes, "invalid", "The transpose may have other readers. Leave it: what is dead is for dce.")),
+        (absorb_one_at_a_time, absorb_by_the_package),
+        probes=tuple((graph,) for graph in ABSORB_TARGETS),
+        praise="The product is told how its operand lies, and nothing is copied. Libraries for products have had these flags since 1990.",
+        is_pass=True,
+    ),
+    Exercise(
+        "10", "Sink through a reduction", sink_through_reduction,
+        lambda function: judge_pass(function, SINK_SPACE, sink_through_reduction, left=unsunk, targets=SINK_TARGETS, idempotent=False),
+        ("Say of each axis of the transpose which axis of x it is: that tells you what to reduce, and what is left in which order.",
+         "The reduced axes are perm[axis]. The others are left, in the order of perm, and the reduction of x gives them sorted. So the"
+         " new transpose has, for each axis that is left, its place among the sorted ones. With keepdims all axes are left.",
+         "gone = [perm[axis] for axis in node.value.axis]\nlow = Node(node.name + '.low', ..., Attrs(axis=..., keepdims=...), infer(...))\n"
+         "kept = [axis for axis in perm if keepdims or axis not in gone]\norder = tuple(... for axis in kept)\n"
+         "node = Node(node.name, 'transpose', (low.name,), Attrs(perm=order), node.type, node.origin)"),
+        (Mistake(sink_same_axes, "wrong-value", "The axes are numbered as in the transpose. In x they have other numbers: perm[axis]."),
+         Mistake(sink_keeps_negative, "wrong-value", "A negative axis counts from the end of the transpose, and the last axis of x is"
+                 " another one: renumber it, too."),
+         Mistake(sink_inverse_axes, "wrong-value", "Axis i of the transpose is axis perm[i] of x; perm.index goes the other way. Swaps do not"
+                 " tell them apart, rotations do."),
+         Mistake(sink_no_order, "wrong-value", "The axes that are left stand in x's order now: transpose the result."),
+         Mistake(sink_inverse_order, "wrong-value", "The new transpose goes the wrong way round. Axis i of the result is the place of the"
+                 " i-th kept axis among the sorted ones."),
+         Mistake(sink_gaps, "invalid", "The axes that are left must be numbered anew, without gaps."),
+         Mistake(sink_forgets_keepdims, "invalid", "With keepdims the result has as many axes as x, and all of them are transposed back."),
+         Mistake(sink_old_type, "invalid", "The reduction of x has another shape than that of its transpose: infer tells its type."),
+         Mistake(sink_sums_only, "did-nothing", "max may sink as well."),
+         Mistake(sink_one_axis_only, "did-nothing", "A reduction may have several axes: renumber each.")),
+        (sink_clean, sink_by_insertion),
+        probes=tuple((graph,) for graph in SINK_TARGETS),
+        praise="Integers here, for a float sum would add in another order and round otherwise. The transpose below is smaller by the"
+               " axes that are gone.",
+        stretch=True,
+    ),
+)  # fmt: skip
+
+REFUTATIONS = (
+    Refutation(
+        "10", cancel_backwards,
+        parse("graph mine(x: f32[2,3,4]) -> (y) {\n  t = transpose(x) {perm=[1,0,2]}\n  y = transpose(t) {perm=[1,0,2]}\n  return y\n}"),
+        parse("graph mine(x: f32[2,2,2]) -> (y) {\n  t = transpose(x) {perm=[1,2,0]}\n  y = transpose(t) {perm=[1,0,2]}\n  return y\n}"),
+        "Here p[q] and q[p] are the same. So they are for equal permutations, and for two that undo each other. Take two that are"
+        " neither, and let one of them rotate three axes.",
+        "Composing is not commutative. With two axes there is only one swap, so a test with matrices never sees this mistake.",
+    ),
+    Refutation(
+        "10", sink_negative,
+        parse("graph mine(x: f32[3,3]) -> (y) {\n  t = transpose(x) {perm=[1,0]}\n  y = max(t) {axis=[0]}\n  return y\n}"),
+        parse("graph mine(x: f32[3,3]) -> (y) {\n  t = transpose(x) {perm=[1,0]}\n  y = max(t) {axis=[-1]}\n  return y\n}"),
+        "It renumbers the axes from 0 on, and leaves negative ones. Which axis of x is the last axis of t?",
+        "Count from the end first, and renumber then. On a square matrix the verifier has no objection: the shapes are right, and the"
+        " numbers are not.",
+    ),
+)  # fmt: skip
