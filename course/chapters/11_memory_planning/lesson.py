@@ -187,7 +187,7 @@ for name, one, poison in runs:
     print(f"{name:10} {'poisoned' if poison else '':9} {verdict}")
 # %% [markdown]
 # A **poisoned** arena is overwritten with NaN wherever nothing lives, after every launch. Whoever reads what is dead gets
-# NaN, and NaN stays. minigraph's random graphs are run in this way. `check_plan` is a second test: it shares no code with
+# NaN, and NaN stays. minigraph's tests of plans run in this way. `check_plan` is a second test: it shares no code with
 # the planner, and plays the plan.
 #
 # ## The order
