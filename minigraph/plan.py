@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from .access import Access, view, whole
 from .errors import PassError, RunError, nearest
 from .fusion import Cluster, Partition, fuse, squeeze
@@ -246,43 +248,49 @@ def check_plan(plan: Plan) -> list[str]:
     Each line of memory remembers which value was written there last; every read must still find its own.
     """
     found: list[str] = []
-    holds: dict[tuple[str, int], str] = {}
-    written = {launch.name for launch in plan.launches}
+    written = [launch.name for launch in plan.launches]
+    number = {name: i for i, name in enumerate(dict.fromkeys([*plan.regions, *written]))}  # of a value in memory; -1 is none
+    names, stores = list(number), set(written)
+    arena = np.full(-(-plan.arena_bytes // ALIGNMENT), -1)
+    memory = {name: arena if region.where == "arena" else np.full(-(-region.nbytes // ALIGNMENT), -1)
+              for name, region in plan.regions.items()}  # buffer -> for each of its memory's lines the value there
 
     def source(name: str) -> str:
-        while name not in written and plan.nodes[name].op not in ("input", "const"):
+        while name not in stores and plan.nodes[name].op not in ("input", "const"):
             (name,) = plan.nodes[name].inputs  # a view
         return name
 
-    def lines(name: str) -> list[tuple[str, int]]:
+    def lines(name: str) -> tuple[str, int, int]:
+        """The memory's buffer, and the lines there from the first up to, not including, the last."""
         buffer = plan.access[name].buffer
-        region = plan.regions[buffer]
-        memory = "arena" if region.where == "arena" else buffer
-        return [(memory, line) for line in range(region.offset, region.offset + plan.type(source(name)).nbytes, ALIGNMENT)]
+        first = plan.regions[buffer].offset // ALIGNMENT
+        return buffer, first, first + -(-plan.type(source(name)).nbytes // ALIGNMENT)
 
     def look(name: str, who: str) -> None:
-        for place in lines(name):
-            if holds.get(place) != source(name):
-                found.append(f"{who} needs {name}, but at {place} there is {holds.get(place)} by then")
-                return
+        buffer, first, last = lines(name)
+        there = memory[buffer][first:last]
+        if len(other := np.flatnonzero(there != number[source(name)])):
+            value = names[there[other[0]]] if there[other[0]] >= 0 else "nothing"
+            found.append(f"{who} needs {name}, but at byte {(first + int(other[0])) * ALIGNMENT} there is {value} by then")
 
     for name, region in plan.regions.items():
         if region.offset % ALIGNMENT or region.offset < 0:
             found.append(f"{name} lies at byte {region.offset}, which is no multiple of {ALIGNMENT}")
         if region.where in ("input", "const"):
-            holds.update(dict.fromkeys(lines(name), name))
+            memory[name][:] = number[name]
     for launch in plan.launches:
-        places = lines(launch.name)
+        buffer, first, last = lines(launch.name)
         for name in launch.reads:
             look(name, launch.name)
-            if not set(places).isdisjoint(lines(name)) and (name != launch.in_place or lines(name)[0] != places[0]):
+            other, start, stop = lines(name)
+            if memory[other] is memory[buffer] and start < last and first < stop and (name != launch.in_place or start != first):
                 found.append(f"{launch.name} writes where it still reads {name}")
-        if places and places[0][0] == "arena" and places[-1][1] >= plan.arena_bytes:
+        if last > len(memory[buffer]):
             found.append(f"{launch.name} does not fit the arena")
-        if plan.regions[plan.access[launch.name].buffer].where == "const" or (
-                plan.nodes[plan.access[launch.name].buffer].op == "input" and plan.access[launch.name].buffer not in plan.donate):
-            found.append(f"{launch.name} writes into {plan.access[launch.name].buffer}, which is not ours")
-        holds.update(dict.fromkeys(places, launch.name))
+        region = plan.regions[buffer]
+        if region.where == "const" or (region.where == "input" and buffer not in plan.donate):
+            found.append(f"{launch.name} writes into {buffer}, which is not ours")
+        memory[buffer][first:last] = number[launch.name]
     for public, value, _ in plan.outputs:
         look(value, f"output {public}")
     return found

@@ -12,7 +12,8 @@ from minigraph.teach.prelude import *
 # About 4 lines. NumPy is a good witness:
 # %%
 x = np.empty((10, 20, 30))
-print(x.transpose(1, 2, 0).shape, x.transpose(1, 2, 0).transpose(0, 2, 1).shape, x.transpose(1, 0, 2).shape)
+middle = x.transpose(1, 2, 0)
+print(middle.shape, middle.transpose(0, 2, 1).shape, x.transpose(1, 0, 2).shape)
 # %% exercise=compose
 # %%
 check(compose)
@@ -49,7 +50,8 @@ graph product(x: i32[2,3], w: i32[4,3]) -> (y) {
   return y
 }""")
 print(dict(product["y"].value))
-print(node_line(Node("y", "matmul", ("x", "w"), Attrs(transpose_a=False, transpose_b=True), product["y"].type)))
+flags = Attrs(transpose_a=False, transpose_b=True)
+print(node_line(Node("y", "matmul", ("x", "w"), flags, product["y"].type)))
 # %% [markdown]
 # The flag may be set already; what is it then? About 16 lines.
 # %% exercise=absorb_into_matmul

@@ -36,8 +36,8 @@ def layer(x, wq, wk, wv, wo, w1, w2):
     return x + (w2 @ np.tanh(w1 @ rms(x).T)).T
 
 
-weights = {"w1": "f32[256,64]", "w2": "f32[64,256]"} | dict.fromkeys(("wq", "wk", "wv", "wo"), "f32[64,64]")
-naive = mg.trace(layer, name="layer", x="f32[32,64]", **weights)
+square = dict.fromkeys(("wq", "wk", "wv", "wo"), "f32[64,64]")
+naive = mg.trace(layer, name="layer", x="f32[32,64]", **square, w1="f32[256,64]", w2="f32[64,256]")
 transposes = [node for node in naive.nodes if node.op == "transpose"]
 print(len(naive), "nodes, of which transposes:", len(transposes))
 # %%
@@ -82,7 +82,8 @@ from minigraph.measure import compare
 
 big = np.ones((2048, 2048), np.float32)
 to = np.empty_like(big)
-times = compare({"copy x": lambda: np.copyto(to, big), "copy x.T": lambda: np.copyto(to, big.T)}, seconds=0.2)
+programs = {"copy x": lambda: np.copyto(to, big), "copy x.T": lambda: np.copyto(to, big.T)}
+times = compare(programs, seconds=0.2)
 print({name: quantity(one.median, "s") for name, one in times.items()},
       f"{times['copy x'].times_faster(times['copy x.T']):.1f} times as long")
 assert times["copy x.T"].median > times["copy x"].median
@@ -96,11 +97,10 @@ assert times["copy x.T"].median > times["copy x"].median
 # of x. Two permutations **compose** into one. If the one is (0, 1, 2), both are gone.
 # %%
 sizes = np.empty((10, 20, 30))
-rows = []
-for p, q in (((1, 0, 2), (1, 0, 2)), ((1, 2, 0), (1, 2, 0)), ((1, 2, 0), (2, 0, 1)), ((1, 2, 0), (1, 0, 2))):
-    rows.append({"p": p, "q": q, "p[q]": tuple(p[axis] for axis in q), "q[p]": tuple(q[axis] for axis in p),
-                 "shape by NumPy": sizes.transpose(p).transpose(q).shape})
-print(table(rows))
+swap, turn, back = (1, 0, 2), (1, 2, 0), (2, 0, 1)
+print(table([{"p": p, "q": q, "shape by NumPy": sizes.transpose(p).transpose(q).shape,
+              "p[q]": tuple(p[axis] for axis in q), "q[p]": tuple(q[axis] for axis in p)}
+             for p, q in ((swap, swap), (turn, turn), (turn, back), (turn, swap))]))
 # %% [markdown]
 # Row 2: equal permutations do not cancel if they rotate three axes. Row 4: the order of composing matters, and *p[q]* is what
 # NumPy does. A compiler that looks for equal pairs, or composes backwards, is right for matrices. There is only one swap of two axes.
@@ -191,8 +191,9 @@ def net(x, k1, bias, k2):
 
 image = mg.trace(net, x="f32[1,32,32,16]", k1="f32[16,16,3,3]", bias="f32[16]", k2="f32[16,16,3,3]")
 inside = layout(image).graph
-print("transposes:", *[sum(node.op == "transpose" for node in graph.nodes) for graph in (image, inside)])
-print("bytes moved by layout:", bytes_moved_by_layout(image), bytes_moved_by_layout(inside))
+for graph in (image, inside):
+    print(sum(node.op == "transpose" for node in graph.nodes), "transposes, bytes moved by layout:",
+          bytes_moved_by_layout(graph))
 print(*[mg.node_line(inside[name]) for name in ("add.reshape", "add.add")], sep="\n")
 # %% [markdown]
 # Inside, all is NCHW. Only the ends still turn. The bias, one number a channel, was laid out anew: a reshape, which moves nothing.
@@ -227,7 +228,23 @@ from minigraph.passes.explain_layout import explain
 from minigraph.teach.charts import bars
 
 print(fill(explain(kept, "t"), 100))
-bars("moved by layout", {"t stays": bytes_moved_by_layout(kept) / 1e6, "t sunk": bytes_moved_by_layout(sunk) / 1e6}, "MB")
+bars("moved by layout", {name: bytes_moved_by_layout(graph) / 1e6
+                         for name, graph in {"t stays": kept, "t sunk": sunk}.items()}, "MB")
+# %% nbval-ignore-output
+big = np.random.default_rng(0).standard_normal((1024, 1024)).astype(np.float32)
+
+
+def above():
+    t = np.ascontiguousarray(big.T)
+    return np.exp(t), np.negative(t)
+
+
+def below():
+    return np.ascontiguousarray(np.exp(big).T), np.ascontiguousarray(np.negative(big).T)
+
+
+times = compare({"one copy above": above, "two copies below": below}, seconds=0.3)
+print({name: quantity(one.median, "s") for name, one in times.items()})
 # %% [markdown]
 # Both `y` and `z` must be in order, for they are outputs. One copy above them, or two below. So `layout` leaves `t` where it is. Its rule: a transpose sinks
 # only if the bytes moved become fewer, in the whole region that it reaches. A cast to f64 below `t` would also hurt, because the copy would
@@ -263,8 +280,9 @@ scoreboard("fold", "simplify", "cse", "dce", "layout")
 scoreboard("fuse", graph=naive)
 scoreboard("layout", "fuse", graph=naive)
 # %% [markdown]
-# In the first table, `fold` had turned the weights already, and `layout` finds one flag. In the others nobody had. Unfused, a transpose is a
-# view and counts nowhere. Fused, the sunk softmax saves a launch and the two trips of its scores.
+# In the first table, `fold` had turned the weights already, and `layout` finds one flag. In the others nobody had. Unfused, a transpose is only
+# strides and counts nowhere. Fused, it stood between the scaling of the scores and their softmax. Now the two are one launch, and the scores
+# save two trips.
 # %% recall
 # Q: What does a transpose cost, and when?
 # A: Nothing, as strides. A copy, once somebody needs its elements in order and they are not.

@@ -117,19 +117,21 @@ CANCEL_TARGETS = tuple(parse(text) for text in (
 
 
 def cancel_transposes(graph):
-    """Make one transpose out of a transpose of a transpose; drop it where every axis is back. Graph -> Graph.
+    """Make one transpose out of a transpose of a transpose, and none where every axis is back.
+    Graph -> Graph.
 
-    ``node.value.perm`` is a transpose's permutation, a tuple; ``Attrs(perm=(1, 0))`` makes the value of a
-    new node. Node(name, op, inputs, value, type, origin) makes a node; a transpose keeps its name and type.
+    ``node.value.perm`` is a transpose's permutation, a tuple; ``Attrs(perm=(1, 0))`` makes the value
+    of a new node. ``Node(name, op, inputs, value, type, origin)`` makes a node; a transpose keeps its
+    name and type.
 
         t = transpose(x) {perm=[1,2,0]}             t = transpose(x) {perm=[1,2,0]}
         u = transpose(t) {perm=[1,0,2]}  becomes    u = transpose(x) {perm=[2,1,0]}
         v = transpose(u) {perm=[2,1,0]}             y = neg(x)
         y = neg(v)
 
-    Whoever read v reads x from then on: operations and outputs, whose public names stay. A transpose that
-    nobody reads any more, like t, may stay (chapter 05). Look through transposes only: what stands between
-    two of them keeps them apart. Your compose may help.
+    Whoever read v reads x from then on: operations and outputs, whose public names stay. Drop a single
+    transpose, too, if it moves no axis. One that nobody reads any more, like t, may stay (chapter 05).
+    Look through transposes only: what stands between two of them keeps them apart. Your compose may help.
     """
     ### BEGIN SOLUTION
     nodes, known, stands_for = [], {}, {}
@@ -309,15 +311,15 @@ ABSORB_TARGETS = tuple(parse(text) for text in (
 def absorb_into_matmul(graph):
     """Where a matmul reads the transpose of a matrix, let it read the matrix itself. Graph -> Graph.
 
-    ``dict(node.value)`` of a matmul is {"transpose_a": False, "transpose_b": False}. A flag swaps the last
-    two axes of an operand, the first one's or the second one's. So a transpose that swaps the last two
-    axes, and moves no other, is one flip of the flag. ``Attrs(**flags)`` makes the new value.
+    ``dict(node.value)`` of a matmul is {"transpose_a": False, "transpose_b": False}. A flag swaps the
+    last two axes of an operand, the first one's or the second one's. So a transpose that swaps the last
+    two axes, and moves no other, is a flag. ``Attrs(**flags)`` makes the new value.
 
         t = transpose(w) {perm=[1,0]}     becomes    t = transpose(w) {perm=[1,0]}
         y = matmul(x, t)                             y = matmul(x, w) {transpose_b=true}
 
-    The operand may have more axes: (0, 2, 1) is such a transpose, (1, 0, 2) is not. It may be the transpose
-    of a transpose: then go on. The transposes themselves may stay (chapter 05).
+    The operand may have more axes: (0, 2, 1) is such a transpose, (1, 0, 2) is not. It may be the
+    transpose of a transpose: then go on. The transposes themselves may stay (chapter 05).
     """
     ### BEGIN SOLUTION
     nodes, known = [], {}
@@ -454,17 +456,17 @@ SINK_TARGETS = tuple(parse(text) for text in (
 def sink_through_reduction(graph):
     """A sum or a max of a transpose becomes the transpose of a sum or a max. Graph -> Graph.
 
-    The reduction reads x as it is stored. Its axes get x's numbers: axis i of transpose(x, p) is axis p[i]
-    of x, and a negative axis counts from the end. What is left has to stand in the old order again.
+    The reduction reads x as it is stored. Its axes get x's numbers: axis i of transpose(x, p) is axis
+    p[i] of x, and a negative axis counts from the end. What is left has to stand in the old order again.
     Leave other reductions alone: only "sum" and "max".
 
         t = transpose(x) {perm=[1,2,0]}             y.low = sum(x) {axis=[0]}
         y = sum(t) {axis=[-1]}           becomes    y = transpose(y.low) {perm=[0,1]}
 
-    ``node.value.axis`` is a tuple, ``node.value.keepdims`` is True or False; with keepdims the result has as
-    many axes as before. Attrs(axis=..., keepdims=...) makes the new value, and the type of a new node is
-    infer(OPS[node.op], (x's type,), that value). Name it node.name + ".low". The transpose t may stay, and a
-    new one that moves no axis, too.
+    ``node.value.axis`` is a tuple, ``node.value.keepdims`` is True or False; with keepdims the result
+    has as many axes as before. ``Attrs(axis=..., keepdims=...)`` makes the new value, with the axes
+    sorted, and ``infer(OPS[node.op], (type_of_x,), value)`` is the type of the new node. Name it
+    ``node.name + ".low"``. The transpose t may stay, and a new one that moves no axis, too.
     """
     ### BEGIN SOLUTION
     nodes, known = [], {}
