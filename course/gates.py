@@ -13,7 +13,8 @@ MINUTES = {"word": 1 / 130, "code": 0.9}  # reading aloud in one's head, and run
 
 # A name -> the first chapter whose lesson or exercises may use it; 00 is a tour and may show everything.
 TAUGHT = {"fold": "03", "freeze": "03", "simplify": "04", "dce": "05", "cse": "06", "optimize": "06", "use_mine": "06",
-          "fuse": "07", "make_plan": "07", "reorder": "11", "layout": "10"}  # in 07 fuse is a switch; 08 teaches how it decides
+          "fuse": "07", "make_plan": "07", "reorder": "11", "layout": "10",  # in 07 fuse is a switch; 08 teaches how it decides
+          "quantize_weights": "12", "fuse_dequantize": "12", "prune": "12"}
 
 
 def lesson_cells(folder: Path) -> list[Cell]:

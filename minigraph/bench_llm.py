@@ -263,9 +263,11 @@ def contenders() -> list[str]:
 def bench_llm(count: int = 33, rounds: int = 20, threads: tuple[int, ...] = (1, 2)) -> list[Row]:
     """SmolLM2 with one prompt, ``count`` tokens, greedily, by every contender and number of threads, interleaved.
 
-    Milliseconds a token, best and median; times faster than plain NumPy and than llama.cpp on as many threads (best to
-    best); the prompt's milliseconds; resident MB, now and at most; seconds from the start of the process to the first
-    token; whether the tokens are those of plain NumPy. Raises ModelError where the model is missing.
+    Milliseconds a token, best, median, and the best in CPU time (of all threads, waiting ones too); times faster than
+    plain NumPy and than llama.cpp on as many threads, best to best; the prompt's milliseconds; resident MB, now and at
+    most; seconds from the start of the process to the first token, and CPU time until then; whether the tokens are those
+    of plain NumPy. For float32 also what reading its constants takes, and decoding in units of it. Raises ModelError
+    where the model is missing.
     """
     from .models import chat
     from .models.gguf_file import find_model
@@ -289,9 +291,8 @@ def bench_llm(count: int = 33, rounds: int = 20, threads: tuple[int, ...] = (1, 
             for worker in workers[::-1 if turn % 2 else 1]:
                 one = found[worker.name, worker.threads]
                 tokens, begin = one["tokens"], turn * BURST % (count - 1)
-                if turn % 5 == 0:
+                if begin == 0:
                     one["prefill"].append(worker.ask(do="prefill", tokens=prompt)["seconds"])
-                    worker.ask(do="decode", tokens=tokens[:-1], position=len(prompt))  # fills the cache again
                 burst = tokens[begin:min(begin + BURST, count - 1)]
                 one["steps"] += worker.ask(do="decode", tokens=burst, position=len(prompt) + begin)["seconds"]
                 if worker.name == "C, float32":
@@ -345,7 +346,7 @@ def bench_accuracy(prompts: int = 20, tokens: int = 64) -> list[Row]:
     """Logits f32[vocab] after each token of each text, teacher-forced, against plain NumPy on the expanded weights.
 
     The texts are ``prompts`` beginnings of sentences, written on by the packed model. Errors of logits, the share of
-    tokens where the likeliest next token is the same, and the perplexity of the texts.
+    tokens where the likeliest next token is the same, and the perplexity of the texts. Set one BLAS thread outside.
     """
     from .accuracy import compare_logits
     from .models import chat, smollm2
@@ -354,7 +355,8 @@ def bench_accuracy(prompts: int = 20, tokens: int = 64) -> list[Row]:
     tokenizer, packed = chat.load_tokenizer(find_model()), c_packed(1)
     texts = [np.array(written_on(packed, tokenizer.encode(text), tokens), np.int32) for text in BEGINNINGS[:prompts]]
     weights = smollm2.load(max_len=LENGTH)
-    truth = list(logits_of(with_cache(weights, functools.partial(smollm2.prefill, weights), functools.partial(smollm2.decode, weights)), texts))
+    reference = with_cache(weights, functools.partial(smollm2.prefill, weights), functools.partial(smollm2.decode, weights))
+    truth = list(logits_of(reference, texts))
     rows = []
     for name in ("C, packed", "llama.cpp"):
         if name in contenders():

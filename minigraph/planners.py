@@ -1,267 +1,124 @@
-"""Static memory planning: offsets for buffers whose lifetimes are known, with the lowest footprint.
+"""Memory planners: the greedy ones, the best of them, and an exact search; a table of all with one signature.
 
-A buffer is a rectangle over time and memory: its lifetime is given, its offset is ours to choose, and no two may
-overlap. The most bytes alive at one time are a lower bound; finding the best placement is NP-hard. Every planner is
-``planner(buffers, *, seconds, seed, capacity, nodes) -> Placement`` and ignores what it has no use for.
+``planner(buffers, *, seconds, seed, capacity, nodes) -> Placement``; a planner ignores what it has no use for.
+Finding the lowest footprint is NP-hard (dynamic storage allocation; Garey & Johnson, SR2).
 """
 
 from __future__ import annotations
 
 import math
 import random
-from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate, count
+from collections.abc import Callable, Sequence
 from time import process_time
-from typing import NamedTuple
 
 import numpy as np
 
 from .errors import MinigraphError, nearest
+from .greedy import (FREE, Buffer, Overlaps, Placement, best_fit, best_of_orders, check, finish, first_fit, greedy, greedy_by_breadth,
+                     greedy_by_size, lower_bound, naive, sorted_by)  # fmt: skip
 from .search import Search, luby, to_columns
+
+TIGHT = 0.95  # a column is tight with so much of the lower bound alive
+SMALL = 100_000  # buffers × columns that one search takes as a whole
+LARGE = 10_000_000  # and more than any should take
 
 
 class PlanError(MinigraphError, ValueError):
     """Buffers that cannot be placed, or a planner that does not exist."""
 
 
-class Buffer(NamedTuple):
-    """``size`` bytes, alive over the half-open interval [start, end) of launches."""
-
-    name: str
-    start: int
-    end: int
-    size: int
-
-
-class Placement(NamedTuple):
-    """An offset in bytes for each buffer. ``optimal``: it is proved that no footprint is lower."""
-
-    offsets: tuple[int, ...]
-    footprint: int  # bytes
-    lower_bound: int  # bytes: the most that are alive at one time
-    optimal: bool
-    planner: str
-    nodes: int = 0  # that a search has visited
-
-
-def lower_bound(buffers: Iterable[Buffer]) -> int:
-    """The most bytes alive at one time. A buffer that ends when another starts makes room for it first."""
-    changes = sorted((time, change) for b in buffers for time, change in ((b.start, b.size), (b.end, -b.size)))
-    return max(accumulate((change for _, change in changes), initial=0))
-
-
-def check(buffers: Sequence[Buffer], offsets: Sequence[int], capacity: int | None = None, alignment: int = 1) -> list[str]:
-    """What is wrong with a placement, as sentences: an empty list where nothing is. Shares no code with the planners.
-
-    A sweep over time. As long as the buffers alive are disjoint, a new one meets one of its two neighbours first.
-    """
-    if len(offsets) != len(buffers):
-        return [f"{len(buffers)} buffers have {len(offsets)} offsets"]
-    faults, alive = [], []  # alive: (offset, top, name) in order
-    real = [(b.start, b.end, (offset, offset + b.size, b.name)) for b, offset in zip(buffers, offsets) if b.size and b.start < b.end]
-    for time, starts, block in sorted([(start, 1, block) for start, _, block in real] + [(end, 0, block) for _, end, block in real]):
-        place, (low, top, name) = bisect_left(alive, block), block
-        if not starts:
-            del alive[place]
-            continue
-        if low < 0 or low % alignment or (capacity is not None and top > capacity):
-            faults.append(f"{name} at [{low}, {top}) is not a multiple of {alignment} within [0, {capacity or '…'})")
-        faults += [f"{name} at [{low}, {top}) overlaps {other} at [{start}, {end}) from launch {time} on"
-                   for start, end, other in alive[max(place - 1, 0):place + 1] if start < top and low < end]
-        insort(alive, block)
-    return faults
-
-
-# ---- greedy: one buffer after the other, never moved again ------------------------------------------------------
-
-FREE = 2**62  # the offset of a buffer that is not placed yet: above everything
-
-
-class Overlaps:
-    """The buffers that take part (with bytes, and alive at some time), by start; and which share a time with which.
-
-    Now and then, in order of start, we note who is alive. A buffer shares a time with some of those at the last note
-    and with those that start from there until its own end; only these are looked at.
-    """
+class Instance:
+    """What the exact planner knows of the buffers that take part: lifetimes in columns, bytes alive in each column."""
 
     def __init__(self, buffers: Sequence[Buffer]):
-        self.order = sorted((i for i, b in enumerate(buffers) if b.size and b.start < b.end), key=lambda i: buffers[i].start)
-        table = np.array([buffers[i][1:] for i in self.order], np.int64).reshape(-1, 3)
-        self.start, self.end, self.size = np.ascontiguousarray(table.T)
-        self.until = np.searchsorted(self.start, self.end).tolist()  # the first that starts when it has ended
-        self.index, self.note = np.arange(len(table)), []
-        alive, first = self.index[:0], 0
-        for i in range(len(table)):
-            if i - first > len(alive) + 16 or not i:  # so that the notes take no more room than the buffers
-                alive = np.concatenate([alive, self.index[first:i]])
-                alive, first = alive[self.end[alive] > self.start[i]], i
-            self.note.append((alive, first))
+        self.near = Overlaps(buffers)
+        self.n, self.size = self.near.n, self.near.size[:-1]
+        spans, self.columns = to_columns(list(zip(self.near.start[:-1].tolist(), self.near.end[:-1].tolist())))
+        self.spans = np.array(spans, np.int64).reshape(-1, 2)
+        self.unit = int(np.gcd.reduce(self.size)) or 1  # all offsets worth trying are multiples of it
+        change = np.zeros(self.columns + 1, np.int64)
+        np.add.at(change, self.spans[:, 0], self.size)
+        np.subtract.at(change, self.spans[:, 1], self.size)
+        self.load = np.cumsum(change)[:-1]
+        self.weight = np.ones(self.columns)  # how often a column was a dead end, lately
 
-    def of(self, i: int) -> np.ndarray:
-        """The buffers that share a time with ``i``, itself among them."""
-        alive, first = self.note[i]
-        others = np.concatenate([alive, self.index[first:self.until[i]]])
-        return others[self.end[others] > self.start[i]]
+    def fullest(self, a: int, b: int) -> int:
+        """The column with the most bytes alive among [a, b)."""
+        return int(a + self.load[a:b].argmax())
 
-    def breadth(self) -> np.ndarray:
-        """For each, the most bytes alive at one time during its life (which are reached when some buffer starts)."""
-        ends = np.argsort(self.end, kind="stable")
-        started = np.cumsum(self.size)[np.searchsorted(self.start, self.start, "right") - 1]
-        ended = np.append(0, np.cumsum(self.size[ends]))[np.searchsorted(self.end[ends], self.start, "right")]
-        most, result, length = started - ended, np.zeros_like(self.size), np.array(self.until) - self.index
-        for power in range(len(self.size).bit_length()):  # most[i]: over the 2**power starts from i on
-            some = np.flatnonzero((length >> power) == 1)
-            result[some] = np.maximum(most[some], most[some + length[some] - 2**power])
-            most = np.maximum(most, np.append(most[2**power:], np.zeros(min(2**power, len(most)), np.int64)))
-        return result
+    def tight(self) -> list[int]:
+        candidates = np.argsort(-self.load, kind="stable")[:LARGE // self.n + 1]
+        return candidates[self.load[candidates] >= TIGHT * self.load.max()].tolist()
 
+    def lay(self, chosen: np.ndarray, aim: int, random_: random.Random, length: int, nodes: float, deadline: float):
+        """Search for offsets below ``aim`` for the buffers that live in the chosen columns, as if there were no others.
 
-def greedy(near: Overlaps, order: Iterable[int], best: bool = False, placed: np.ndarray | None = None) -> np.ndarray:
-    """In this order, each buffer goes to the lowest gap where it fits, or to the tightest (``best``)."""
-    low = np.full(len(near.order) + 1, FREE) if placed is None else placed.copy()
-    low[-1] = 0  # the ground: a buffer of no bytes
-    top = np.where(low < FREE, low + np.append(near.size, 0), 0)
-    for i in order:
-        others = np.append(near.of(i), -1)
-        others = others[np.argsort(low[others], kind="stable")]
-        floors = np.maximum.accumulate(top[others])  # the lowest byte free above each of them
-        room = low[others[1:]] - floors[:-1]  # endless below a buffer that is not placed yet, as is i itself
-        fits = room >= near.size[i]
-        low[i] = floors[np.where(fits, room, 2 * FREE - 1).argmin() if best else fits.argmax()]
-        top[i] = low[i] + near.size[i]
-    return low
+        Wide and large buffers are preferred, with some luck, and those of one kind are neighbours. Returns the
+        buffers, their offsets (None: not found), the nodes visited, and whether there provably are no such offsets.
+        """
+        first, last = np.searchsorted(chosen, self.spans.T)
+        inside = np.flatnonzero(first < last)
+        kinds, kind = np.unique(np.stack([first, last, self.size])[:, inside], axis=1, return_inverse=True)
+        luck = np.array([random_.uniform(0.7, 1.3) for _ in kinds.T])
+        value = luck * (kinds[1] - kinds[0]) * kinds[2].astype(float) ** random_.uniform(0, 0.5)
+        inside = inside[sorted_by(-value[kind.ravel()], kind.ravel())]
+        weight, budget = (0.2 + 0.8 * self.weight[chosen]).tolist(), min(2 * len(inside) * length, nodes)
+        spans, sizes = zip(first[inside].tolist(), last[inside].tolist()), self.size[inside] // self.unit
+        found, used = Search(list(spans), sizes.tolist(), len(chosen), aim // self.unit, weight).run(budget, deadline)
+        self.weight[chosen] = weight
+        offsets = None if found is None else np.array(found, np.int64) * self.unit
+        return inside, offsets, min(used, budget), found is None and used <= budget
 
-
-def sorted_by(*keys: np.ndarray) -> np.ndarray:
-    """Positions in the order of the first key, ties by the next."""
-    return np.lexsort(keys[::-1])
-
-
-def finish(buffers: Sequence[Buffer], near: Overlaps, low: np.ndarray, planner: str) -> Placement:
-    """Offsets for all buffers; those that take no part are placed at 0."""
-    offsets = [0] * len(buffers)
-    for i, offset in zip(near.order, low.tolist()):
-        offsets[i] = offset
-    footprint, bound = int((low[:len(near.size)] + near.size).max(initial=0)), lower_bound(buffers)
-    return Placement(tuple(offsets), footprint, bound, footprint == bound, planner)
-
-
-def naive(buffers: Sequence[Buffer], **_) -> Placement:
-    """Bytes of its own for each buffer."""
-    near = Overlaps(buffers)
-    return finish(buffers, near, np.cumsum(near.size) - near.size, "naive")
-
-
-def first_fit(buffers: Sequence[Buffer], **_) -> Placement:
-    """In order of start: what an allocator does at run time."""
-    near = Overlaps(buffers)
-    return finish(buffers, near, greedy(near, near.index), "first_fit")
-
-
-def best_fit(buffers: Sequence[Buffer], **_) -> Placement:
-    """In order of start, each to the tightest gap."""
-    near = Overlaps(buffers)
-    return finish(buffers, near, greedy(near, near.index, best=True), "best_fit")
-
-
-def greedy_by_size(buffers: Sequence[Buffer], **_) -> Placement:
-    """The largest first (Pisarchyk & Lee 2020): the family of TFLite Micro, XLA and TVM."""
-    near = Overlaps(buffers)
-    return finish(buffers, near, greedy(near, sorted_by(-near.size, near.start)), "greedy_by_size")
-
-
-def greedy_by_breadth(buffers: Sequence[Buffer], **_) -> Placement:
-    """The buffers of the fullest moment first, the largest of them first (Pisarchyk & Lee 2020)."""
-    near = Overlaps(buffers)
-    return finish(buffers, near, greedy(near, sorted_by(-near.breadth(), -near.size)), "greedy_by_breadth")
-
-
-def best_of_orders(buffers: Sequence[Buffer], **_) -> Placement:
-    """The best of the simple planners, for none is the best everywhere; it stops at the lower bound."""
-    best = greedy_by_size(buffers)
-    for planner in first_fit, best_fit, greedy_by_breadth:
-        if not best.optimal:
-            best = min(best, planner(buffers), key=lambda found: found.footprint)
-    return best._replace(planner="best_of_orders")
-
-
-# ---- exact: lay the moments where memory is tight first, then the rest around them -------------------------------
-
-TIGHT = 0.95  # of the most bytes alive at one time
-SMALL = 1_000_000  # buffers × columns that can be searched as a whole
-LARGE = 10_000_000  # more than this does not get into one search
+    def complete(self, laid: np.ndarray, offsets: np.ndarray, aim: int) -> tuple[np.ndarray, set[int]]:
+        """Place all others greedily around the buffers that are laid: offsets, and the columns to blame where they end
+        above ``aim``. Two buffers that were laid as if they never met may clash: then one counts as not laid."""
+        near, low, blame = self.near, np.append(np.full(self.n, FREE), 0), set()
+        for i, offset, size in zip(laid.tolist(), offsets.tolist(), self.size[laid].tolist()):
+            others = near.of(i)
+            clash = others[(low[others] < offset + size) & (low[others] + near.size[others] > offset)]
+            blame.update(self.fullest(*np.sort(self.spans[[i, other]].T)[[0, 1], [1, 0]]) for other in clash.tolist())
+            low[i] = FREE if len(clash) else offset
+        rest, keys = np.flatnonzero(low == FREE), np.stack([-near.size, near.start - near.end])
+        for first, second in keys, keys[::-1]:  # large ones first, or long-lived ones
+            placed = greedy(near, rest[sorted_by(first[rest], second[rest])], placed=low)
+            high = rest[(placed + near.size)[rest] > aim]
+            if not len(high):
+                break
+        return placed, blame.union(self.fullest(*span) for span in self.spans[high].tolist())
 
 
 def exact(buffers: Sequence[Buffer], *, seconds: float = 30.0, seed: int = 0, capacity: int | None = None,
-          nodes: float = math.inf) -> Placement:
-    """The best placement found in so many CPU seconds or nodes; stops early where no better one exists, or at ``capacity``.
+          nodes: float = math.inf) -> Placement:  # fmt: skip
+    """The best placement found within so many CPU seconds and nodes; it ends early where none is better, or at ``capacity``.
 
-    Few columns are tight as a rule. We lay the buffers of these columns alone, place all others greedily around them,
-    and whatever then stands too high makes its own column a tight one. Every search starts afresh, with a random
-    preference and a growing budget, and remembers which columns were dead ends.
+    As a rule only few columns are tight. Lay the buffers of these alone, and all others greedily around them; what then
+    stands too high makes its own column a tight one. Small instances are mostly searched as a whole. Each search starts
+    afresh, with other preferences and a growing budget, and remembers the dead ends of the ones before.
     """
-    deadline, best, near = process_time() + seconds, best_of_orders(buffers), Overlaps(buffers)
-    random_, n = random.Random(seed), len(near.size)
-    ranges, columns = to_columns(list(zip(near.start.tolist(), near.end.tolist())))
-    spans, unit, low = np.array(ranges, np.int64).reshape(-1, 2), int(np.gcd.reduce(near.size)) or 1, best.offsets
-    load = np.zeros(columns + 1, np.int64)
-    np.add.at(load, spans[:, 0], near.size)
-    np.subtract.at(load, spans[:, 1], near.size)
-    load = np.cumsum(load)[:-1]
-    proved, used, blamed, weight = best.lower_bound, 0, set(), np.ones(columns)
-    turn = -1
-    while True:
-        turn += 1
-        goal = max(proved, (capacity or 0) // unit * unit)
-        if best.footprint <= goal or proved > (capacity or proved) or used >= nodes or process_time() > deadline:
-            return best._replace(planner="exact", optimal=best.footprint <= proved, nodes=used)
-        aim = goal if turn % 4 < 3 else max(goal, (goal + best.footprint - unit) // 2 // unit * unit)
-        if turn % 4 != 1 and n * columns <= SMALL:
-            chosen = np.arange(columns)
-        else:
-            fullest = np.argsort(-load, kind="stable")[:LARGE // n + 1]
-            chosen = np.array(sorted(blamed.union(fullest[load[fullest] >= TIGHT * best.lower_bound].tolist())))
-        first, last = np.searchsorted(chosen, spans.T)
-        inside = np.flatnonzero(first < last)
-        if len(inside) * len(chosen) > 2 * LARGE:
-            blamed.clear()
-            continue
-        kinds, kind = np.unique(np.stack([first, last, near.size])[:, inside], axis=1, return_inverse=True)
-        power, luck = 0.5 * random_.random(), np.array([random_.uniform(0.7, 1.3) for _ in kinds.T])
-        preference = ((kinds[1] - kinds[0]) * kinds[2].astype(float)**power * luck)[kind]
-        inside = inside[sorted_by(-preference, kind)]
-        weights = (0.2 + 0.8 * weight[chosen]).tolist()
-        budget = min(2 * len(inside) * (luby(turn // 2 + 1) if turn % 2 == 0 else 1), nodes - used)
-        search = Search(list(zip(first[inside].tolist(), last[inside].tolist())), (near.size[inside] // unit).tolist(),
-                        len(chosen), aim // unit, weights)
-        found, visited = search.run(budget, deadline)
-        weight[chosen], used = weights, used + 1 + min(visited, budget)
-        if found is None and visited <= budget:
-            proved = aim + unit
-        if found is None:
-            continue
-        low, blame = np.full(n + 1, FREE), set()
-        for i, offset in zip(inside.tolist(), found):
-            others = near.of(i)
-            clash = others[(low[others] < (offset + 0) * unit + near.size[i]) & (low[others] + near.size[others] > offset * unit)]
-            for other in clash.tolist():
-                a, b = max(spans[i, 0], spans[other, 0]), min(spans[i, 1], spans[other, 1])
-                blame.add(int(a + load[a:b].argmax()))
-            if not len(clash):
-                low[i] = offset * unit
-        rest = np.flatnonzero(low[:-1] == FREE)
-        for keys in (near.size, near.end - near.start), (near.end - near.start, near.size):
-            full = greedy(near, rest[sorted_by(*(-key[rest] for key in keys))], placed=low)
-            result = finish(buffers, near, full, "exact")
-            if result.footprint < best.footprint:
-                best = result
-            if result.footprint <= aim:
-                turn -= turn % 4 == 3  # again, lower
-                break
-        else:
-            high = rest[full[rest] + near.size[rest] > aim]
-            blamed |= blame | {int(a + load[a:b].argmax()) for a, b in spans[high]}
+    deadline, best, used, turn, blamed = process_time() + seconds, best_of_orders(buffers), 0, 0, set()
+    proved = best.lower_bound  # no footprint is lower
+    goal = max(proved, capacity or 0)
+    if best.footprint <= goal:
+        return best._replace(planner="exact")
+    this, random_ = Instance(buffers), random.Random(seed)
+    while best.footprint > goal >= proved and used < nodes and process_time() < deadline:
+        aim, halfway = goal // this.unit * this.unit, turn % 4 == 3
+        if halfway:  # between what we want and what we have
+            aim += (best.footprint - this.unit - aim) // 2 // this.unit * this.unit
+        whole = this.n * this.columns <= SMALL and turn % 4 != 1
+        chosen = range(this.columns) if whole else sorted(blamed.union(this.tight()))
+        length = 1 if turn % 2 else luby(turn // 2 + 1)
+        laid, offsets, visited, impossible = this.lay(np.array(chosen), aim, random_, length, nodes - used, deadline)
+        used += visited + 1
+        if impossible:
+            proved = aim + this.unit
+            goal = goal if capacity is not None else proved
+        if offsets is not None:
+            low, blame = this.complete(laid, offsets, aim)
+            best = min(best, finish(buffers, this.near, low, "exact"), key=lambda found: found.footprint)
+            blamed = blamed | blame if len(blamed) < LARGE // this.n else set()
+        turn += not (halfway and best.footprint <= aim)
+    return best._replace(planner="exact", optimal=best.footprint <= proved, nodes=used)
 
 
 PLANNERS: dict[str, Callable[..., Placement]] = {
@@ -274,16 +131,16 @@ def plan_memory(buffers: Sequence[Buffer], planner: str = "best_of_orders", alig
     """Place the buffers. Sizes are rounded up to ``alignment`` bytes, so that all offsets are multiples of it.
 
     ``options``: ``seconds``, ``seed``, ``capacity`` (bytes), ``nodes``. Raises PlanError for an unknown planner and for
-    buffers with a negative size, an end before the start, or more bytes than can be counted.
+    buffers with a negative size, an end before the start, or more bytes than 64 bits can count.
     """
     if planner not in PLANNERS:
         raise PlanError(f"there is no planner '{planner}': " + (nearest(planner, PLANNERS) or f"there are {', '.join(PLANNERS)}"))
     if alignment < 1:
-        raise PlanError(f"an alignment of {alignment} bytes: it must be at least 1")
-    rounded = [b._replace(size=-(-b.size // alignment) * alignment) for b in buffers]
-    for b in rounded:
+        raise PlanError(f"an alignment of {alignment} bytes is not possible: it is at least 1")
+    for b in buffers:
         if b.size < 0 or b.end < b.start:
-            raise PlanError(f"buffer '{b.name}' has " + (f"{b.size} bytes" if b.size < 0 else f"its end at {b.end}, before its start at {b.start}"))
+            raise PlanError(f"buffer '{b.name}' " + (f"has {b.size} bytes" if b.size < 0 else f"ends at {b.end}, before it starts at {b.start}"))
+    rounded = [b._replace(size=-(-b.size // alignment) * alignment) for b in buffers]
     if sum(b.size for b in rounded) >= FREE or any(max(-b.start, b.end) >= FREE for b in rounded):
         raise PlanError("the buffers together, or their times, are too large for 64-bit integers")
     return PLANNERS[planner](rounded, **options)

@@ -18,7 +18,8 @@ print(middle.shape, middle.transpose(0, 2, 1).shape, x.transpose(1, 0, 2).shape)
 # %%
 check(compose)
 # %% [markdown]
-# Stuck? `hint(compose)` gives a first hint, and calling it again a stronger one. After three tries, `solution(compose)` opens.
+# Stuck? `hint(compose)` gives a first hint, and calling it again a stronger one. After three tries,
+# `solution(compose)` opens.
 #
 # ## 2. Cancel transposes
 #
@@ -36,7 +37,8 @@ u = example["u"]
 print(u.value.perm, u.inputs, "| its operand:", example[u.inputs[0]].value.perm)
 print(node_line(Node("u", "transpose", ("x",), Attrs(perm=(2, 1, 0)), u.type, u.origin)))
 # %% [markdown]
-# In this graph, `u` becomes the transpose of `x` in the line above, `v` is `x` itself, so `y` reads `x`, and the output `v` is `x`, too. About 18 lines.
+# In this graph, `u` becomes the transpose of `x` in the line above, `v` is `x` itself, so `y` reads `x`, and the
+# output `v` is `x`, too. About 18 lines.
 # %% exercise=cancel_transposes
 # %%
 check(cancel_transposes)
@@ -60,16 +62,18 @@ check(absorb_into_matmul)
 # %% [markdown]
 # ## 4. Refute two passes
 #
-# Both are right on many tests that people write. Read them.
+# Both are right on many tests that people write. This is what each is for, and its decisive line:
 # %%
 import inspect
 
 from minigraph.teach.exercises.ch10 import cancel_backwards, sink_negative
 
-for wrong in (cancel_backwards, sink_negative):
-    print(inspect.getsource(wrong))
+for wrong, decisive in ((cancel_backwards, "perm = tuple"), (sink_negative, "axes =")):
+    print(f"{wrong.__name__}: {wrong.__doc__}")
+    print(*[line for line in inspect.getsource(wrong).splitlines() if decisive in line], "", sep="\n")
 # %% [markdown]
-# Find a graph on which `cancel_backwards` changes the program. At most 6 nodes. The graph below does no harm: change it.
+# Find a graph on which `cancel_backwards` changes the program. At most 6 nodes. The graph below does no harm: change
+# it.
 # %% refute=cancel_backwards
 # %% [markdown]
 # And one for `sink_negative`.

@@ -3,8 +3,8 @@
 #
 # *About 45 minutes. You need chapters 01 to 09. The exercises are in `exercises/10_layout.ipynb`.*
 #
-# Here is a transformer layer as people write it: weights the wrong way round, a softmax along the first axis because the formula was
-# written so, columns where rows would do.
+# Here is a transformer layer as people write it: weights the wrong way round, a softmax along the first axis because
+# the formula was written so, columns where rows would do.
 #
 # **The question:** how many of its transposes must move a byte?
 # %%
@@ -49,8 +49,8 @@ predict("How many of the transposes must move bytes?", None,
 # %% [markdown]
 # ## A transpose moves nothing
 #
-# Memory is one long row of cells. An array with two axes is a way to read it: its **strides** say how far one step along each axis
-# goes. Here are 12 numbers as 3 rows of 4.
+# Memory is one long row of cells. An array with two axes is a way to read it: its **strides** say how far one step
+# along each axis goes. Here are 12 numbers as 3 rows of 4.
 # %%
 from minigraph.drawing import stride_ruler
 
@@ -60,20 +60,22 @@ stride_ruler("f32[3,4]")
 # %%
 stride_ruler("f32[3,4]", perm=(1, 0))
 # %% [markdown]
-# The cells are the same ones. Only the two strides have changed places. NumPy (which counts strides in bytes) does just that:
+# The cells are the same ones. Only the two strides have changed places. NumPy (which counts strides in bytes) does
+# just that:
 # %%
 x = np.arange(12, dtype=np.float32).reshape(3, 4)
 print("x:  ", x.shape, x.strides)
 print("x.T:", x.T.shape, x.T.strides, "shares memory:", np.shares_memory(x, x.T))
 print("in one row:", x.T.reshape(12)[:5], "shares memory:", np.shares_memory(x, x.T.reshape(12)))
 # %% [markdown]
-# An array is **contiguous** when reading it in order walks the cells one by one. `x` is, `x.T` is not. And the last line shows
-# when a transpose begins to cost: `reshape` wants the elements in *their* order, one after another. No strides do that. So NumPy copied.
+# An array is **contiguous** when reading it in order walks the cells one by one. `x` is, `x.T` is not. And the last
+# line shows when a transpose begins to cost: `reshape` wants the elements in *their* order, one after another. No
+# strides do that. So NumPy copied.
 #
 # ## What a strided read costs
 #
-# Memory comes in **cache lines** of 64 bytes, 16 floats. Reading row by row uses all 16. Reading down a column of a wide matrix
-# uses one, and by the time its neighbour is wanted, the line may be gone.
+# Memory comes in **cache lines** of 64 bytes, 16 floats. Reading row by row uses all 16. Reading down a column of a
+# wide matrix uses one, and by the time its neighbour is wanted, the line may be gone.
 # %%
 predict("Copying x.T of a 2048 x 2048 matrix: how many times as long as copying x?", None)
 # %% nbval-ignore-output
@@ -88,13 +90,16 @@ print({name: quantity(one.median, "s") for name, one in times.items()},
       f"{times['copy x'].times_faster(times['copy x.T']):.1f} times as long")
 assert times["copy x.T"].median > times["copy x"].median
 # %% [markdown]
-# The same bytes, read and written once. So this is our measure: **bytes moved by layout**. A transpose is free until somebody needs its
-# elements in order; then it is one copy, a read and a write. `copies` counts so, node by node.
+# The same bytes, in another order. A GPU is stricter still: 32 threads read together, and that makes few trips only
+# if their cells are neighbours (**coalesced access**).
+#
+# So a copy that turns is dear, and we count it: **bytes moved by layout**. A transpose is free until somebody needs
+# its elements in order. Then it is one copy, a read and a write. `copies` counts so, node by node.
 #
 # ## Two transposes annihilate
 #
-# Axis *i* of `transpose(x, p)` is axis *p[i]* of x. So axis *i* of a second transpose, by *q*, is axis *q[i]* of the middle, and axis *p[q[i]]*
-# of x. Two permutations **compose** into one. If the one is (0, 1, 2), both are gone.
+# Axis *i* of `transpose(x, p)` is axis *p[i]* of x. So axis *i* of a second transpose, by *q*, is axis *q[i]* of the
+# middle, and axis *p[q[i]]* of x. Two permutations **compose** into one. If the one is (0, 1, 2), both are gone.
 # %%
 sizes = np.empty((10, 20, 30))
 swap, turn, back = (1, 0, 2), (1, 2, 0), (2, 0, 1)
@@ -102,13 +107,15 @@ print(table([{"p": p, "q": q, "shape by NumPy": sizes.transpose(p).transpose(q).
               "p[q]": tuple(p[axis] for axis in q), "q[p]": tuple(q[axis] for axis in p)}
              for p, q in ((swap, swap), (turn, turn), (turn, back), (turn, swap))]))
 # %% [markdown]
-# Row 2: equal permutations do not cancel if they rotate three axes. Row 4: the order of composing matters, and *p[q]* is what
-# NumPy does. A compiler that looks for equal pairs, or composes backwards, is right for matrices. There is only one swap of two axes.
+# Row 2: equal permutations do not cancel if they rotate three axes. Row 4: the order of composing matters, and *p[q]*
+# is what NumPy does. A compiler that looks for equal pairs, or composes backwards, is right for matrices. There is
+# only one swap of two axes.
 #
 # ## Sinking
 #
-# Mostly, something stands between the two. But `exp` does not care in which order it meets the elements. So the transpose may as well come after
-# it: it **sinks**, until it meets its partner. A reduction lets it through, too, if its axes get new numbers.
+# Mostly, something stands between the two. But `exp` does not care in which order it meets the elements. So the
+# transpose may as well come after it: it **sinks**, until it meets its partner. A reduction lets it through, too, if
+# its axes get new numbers.
 # %%
 between = mg.parse("""
 graph between(x: f32[2,3,4]) -> (y) {
@@ -121,19 +128,21 @@ graph between(x: f32[2,3,4]) -> (y) {
 result = layout(between)
 mg.draw_diff(between, result.graph)
 # %% [markdown]
-# The transpose has the shape [3,4,2]. Axis -3 is its axis 0, and that is axis *p[0]* = 1 of x. Somebody who left the -3 alone would reduce
-# axis 0 of x. First count from the end, then renumber. What is left, axes 0 and 2 of x, stood the other way round, so the sunk transpose
-# is [1,0]. With `y` it cancels.
+# The transpose has the shape [3,4,2]. Axis -3 is its axis 0, and that is axis *p[0]* = 1 of x. Somebody who left the
+# -3 alone would reduce axis 0 of x. First count from the end, then renumber. What is left, axes 0 and 2 of x, stood
+# the other way round, so the sunk transpose is [1,0]. With `y` it cancels.
 # %%
 steps = dict.fromkeys((step.rule, " ".join(step.before), step.why) for step in result.report)
 print(table([dict(zip(("rule", "value", "why"), step)) for step in steps]))
 # %% [markdown]
-# Element-wise results keep every bit. A float *sum* may meet its terms in another order, and then rounds differently (chapter 09).
+# Element-wise results keep every bit. A float *sum* may meet its terms in another order, and then rounds differently
+# (chapter 09).
 #
 # ## Flags of a product
 #
-# `x @ w.T` needs no copy either. A library for products takes, for each operand, how far apart its rows are, and a **flag**: read it
-# transposed. Both are strides, by another name. So a transpose of the last two axes flips a flag:
+# `x @ w.T` needs no copy either. A library for products takes, for each operand, how far apart its rows are, and a
+# **flag**: read it transposed. Both are strides, by another name: a matrix stored row by row (**row-major**) is its
+# transpose stored column by column (**column-major**). So a transpose of the last two axes flips a flag:
 # %%
 def product(x, w):
     return (x @ w.T).T
@@ -142,7 +151,8 @@ def product(x, w):
 flags = mg.trace(product, x="f32[8,16]", w="f32[32,16]", name="product")
 print(mg.print_diff(flags, layout(flags).graph))
 # %% [markdown]
-# The transpose of the *result* went, too: (A B)ᵀ = Bᵀ Aᵀ. And if the weight is a constant, chapter 03 can turn it for good:
+# The transpose of the *result* went, too: (A B)ᵀ = Bᵀ Aᵀ. And if the weight is a constant, chapter 03 can turn it for
+# good:
 # %%
 from minigraph.passes import fold
 
@@ -153,8 +163,9 @@ for name, after in (("layout", layout(frozen).graph), ("fold", fold(frozen).grap
 # %% [markdown]
 # ## NCHW or NHWC
 #
-# Images have a batch (N), channels (C), a height and a width. Is C the second axis, or the last? With C last, the channels of a pixel are
-# neighbours. Many GPU kernels want that; our `conv2d` wants them second. Take a norm over the channels, in both.
+# Images have a batch (N), channels (C), a height and a width. Is C the second axis, or the last? With C last, the
+# channels of a pixel are neighbours. Many GPU kernels want that, for their matrix units multiply blocks of channels;
+# our `conv2d` wants them second. Take a norm over the channels, in both.
 # %%
 def norm(x, axis):
     d = x - np.mean(x, axis=axis, keepdims=True)
@@ -179,9 +190,10 @@ times = compare(programs, seconds=0.3)
 print({name: quantity(one.median, "s") for name, one in times.items()})
 assert not find_compiler() or times["C NHWC"].median < times["C NCHW"].median
 # %% [markdown]
-# Our C walks along the channels of one pixel, so it wants them side by side. NumPy adds whole planes, one channel after
-# another; it hardly minds, and may even like NCHW better. **No layout is best in itself: it depends on who reads.** So a compiler asks each
-# kernel what it wants, and puts transposes between those that disagree. This net does it by hand, around each convolution:
+# Our C walks along the channels of one pixel, so it wants them side by side. NumPy adds whole planes, one channel
+# after another; it hardly minds, and may even like NCHW better. **No layout is best in itself: it depends on who
+# reads.** So a compiler asks each kernel what it wants, and puts transposes between those that disagree. This net
+# does it by hand, around each convolution:
 # %%
 def net(x, k1, bias, k2):
     y = mg.conv2d(x.transpose(0, 3, 1, 2), k1).transpose(0, 2, 3, 1)
@@ -196,7 +208,8 @@ for graph in (image, inside):
           bytes_moved_by_layout(graph))
 print(*[mg.node_line(inside[name]) for name in ("add.reshape", "add.add")], sep="\n")
 # %% [markdown]
-# Inside, all is NCHW. Only the ends still turn. The bias, one number a channel, was laid out anew: a reshape, which moves nothing.
+# Inside, all is NCHW. Only the ends still turn. The bias, one number a channel, was laid out anew: a reshape, which
+# moves nothing.
 #
 # ## When removing hurts
 #
@@ -246,9 +259,12 @@ def below():
 times = compare({"one copy above": above, "two copies below": below}, seconds=0.3)
 print({name: quantity(one.median, "s") for name, one in times.items()})
 # %% [markdown]
-# Both `y` and `z` must be in order, for they are outputs. One copy above them, or two below. So `layout` leaves `t` where it is. Its rule: a transpose sinks
-# only if the bytes moved become fewer, in the whole region that it reaches. A cast to f64 below `t` would also hurt, because the copy would
-# be twice as large. A reduction helps: there is less to turn.
+# Both `y` and `z` must be in order, for they are outputs. One copy above them, or two below. So `layout` leaves `t`
+# where it is. Its rule: a transpose sinks only if fewer bytes move in the whole region that it reaches, or as many
+# with fewer transposes.
+#
+# A cast to f64 below `t` would also hurt, because the copy would be twice as large. A reduction helps: there is less
+# to turn.
 #
 # ## The layer
 # %%
@@ -257,8 +273,9 @@ for name, moved in copies(after).items():
     print(fill(explain(after, name), 100), end="\n\n")
 print("bytes moved by layout:", bytes_moved_by_layout(naive), "->", bytes_moved_by_layout(after))
 # %% [markdown]
-# One transpose moves bytes: it puts the heads side by side again. The three that split them are strides that the product reads in place.
-# The softmax is now along the other axis, and the transposes around it are gone. So are those of the weights: flags.
+# One of the 13 moves bytes: it puts the heads side by side again. The three that split them are strides that the
+# product reads in place. The softmax is now along the other axis, and the transposes around it are gone. So are those
+# of the weights: flags.
 #
 # ## Write it
 #
@@ -277,12 +294,14 @@ print("bytes moved by layout:", bytes_moved_by_layout(naive), "->", bytes_moved_
 from minigraph.teach.score import scoreboard
 
 scoreboard("fold", "simplify", "cse", "dce", "layout")
+print()
 scoreboard("fuse", graph=naive)
+print()
 scoreboard("layout", "fuse", graph=naive)
 # %% [markdown]
-# In the first table, `fold` had turned the weights already, and `layout` finds one flag. In the others nobody had. Unfused, a transpose is only
-# strides and counts nowhere. Fused, it stood between the scaling of the scores and their softmax. Now the two are one launch, and the scores
-# save two trips.
+# In the first table, `fold` had turned the weights already, and `layout` finds one flag. In the others nobody had.
+# Unfused, a transpose is only strides and counts nowhere. Fused, it stood between the scaling of the scores and their
+# softmax. Now the two are one launch, and the scores save two trips.
 # %% recall
 # Q: What does a transpose cost, and when?
 # A: Nothing, as strides. A copy, once somebody needs its elements in order and they are not.

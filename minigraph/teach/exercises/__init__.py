@@ -12,7 +12,7 @@ CHAPTERS = {
     "00": "A tour", "01": "The graph", "02": "Tracing", "03": "Constant folding", "04": "Algebra", "05": "Dead code",
     "06": "Common subexpressions and pass order", "06b": "Project: a compiler from scratch",
     "07": "Launch overhead", "08": "Fusion", "09": "Reductions and attention",
-    "10": "Layout", "11": "Memory planning",
+    "10": "Layout", "11": "Memory planning", "12": "Quantization and sparsity",
 }  # fmt: skip
 
 MODULES = [importlib.import_module(f"{__name__}.{found.name}")

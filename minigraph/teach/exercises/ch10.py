@@ -64,6 +64,10 @@ def compose_as_list(p, q):
     return [p[axis] for axis in q]
 
 
+def compose_numpy_integers(p, q):
+    return tuple(np.array(p)[list(q)])
+
+
 def compose_the_second(p, q):
     return tuple(q)
 
@@ -98,20 +102,27 @@ def explain_compose(case: tuple, want, got) -> tuple[str, ...]:
 # ---- cancelling ---------------------------------------------------------------------------------------------------
 
 CANCEL_SPACE = Space(inputs=(("x", "f32[2,2,2]"), ("w", "f32[2,3]")),
-                     ops=(*TURNS, ("transpose", {"perm": (0, 1, 2)}), ("neg", {}), ("add", {})), limit=400, larger=100, size=7)
+                     ops=(*TURNS, ("transpose", {"perm": (0, 1, 2)}), ("neg", {}), ("add", {})),
+                     limit=400, larger=100, size=7)  # fmt: skip
 
 CANCEL_TARGETS = tuple(parse(text) for text in (
     "graph swap(x: f32[2,2]) -> (y) {\n t = transpose(x) {perm=[1,0]}\n y = transpose(t) {perm=[1,0]}\n return y\n}",
-    "graph turn(x: f32[2,2,2]) -> (y) {\n t = transpose(x) {perm=[1,2,0]}\n y = transpose(t) {perm=[1,2,0]}\n return y\n}",
+    "graph turn(x: f32[2,2,2]) -> (y) {\n t = transpose(x) {perm=[1,2,0]}\n y = transpose(t) {perm=[1,2,0]}\n return"
+    " y\n}",
     "graph oblong(x: f32[2,3]) -> (y) {\n t = transpose(x) {perm=[1,0]}\n y = transpose(t) {perm=[1,0]}\n return y\n}",
-    "graph back(x: f32[2,2,2]) -> (y) {\n t = transpose(x) {perm=[1,2,0]}\n y = transpose(t) {perm=[2,0,1]}\n return y\n}",
-    "graph mixed(x: f32[2,2,2]) -> (y) {\n t = transpose(x) {perm=[1,2,0]}\n y = transpose(t) {perm=[1,0,2]}\n return y\n}",
-    "graph sides(x: f32[2,3,4]) -> (y) {\n t = transpose(x) {perm=[1,2,0]}\n y = transpose(t) {perm=[1,0,2]}\n return y\n}",
+    "graph back(x: f32[2,2,2]) -> (y) {\n t = transpose(x) {perm=[1,2,0]}\n y = transpose(t) {perm=[2,0,1]}\n return"
+    " y\n}",
+    "graph mixed(x: f32[2,2,2]) -> (y) {\n t = transpose(x) {perm=[1,2,0]}\n y = transpose(t) {perm=[1,0,2]}\n return"
+    " y\n}",
+    "graph sides(x: f32[2,3,4]) -> (y) {\n t = transpose(x) {perm=[1,2,0]}\n y = transpose(t) {perm=[1,0,2]}\n return"
+    " y\n}",
     "graph still(x: f32[2,3]) -> (y) {\n t = transpose(x) {perm=[0,1]}\n y = neg(t)\n return y\n}",
-    "graph read(x: f32[2,2]) -> (y, z) {\n t = transpose(x) {perm=[1,0]}\n u = transpose(t) {perm=[1,0]}\n y = neg(u)\n z = neg(t)\n return y, z\n}",
+    "graph read(x: f32[2,2]) -> (y, z) {\n t = transpose(x) {perm=[1,0]}\n u = transpose(t) {perm=[1,0]}\n y ="
+    " neg(u)\n z = neg(t)\n return y, z\n}",
     "graph three(x: f32[2,2,2]) -> (y) {\n t = transpose(x) {perm=[1,2,0]}\n u = transpose(t) {perm=[1,0,2]}\n"
     " y = transpose(u) {perm=[2,0,1]}\n return y\n}",
-    "graph between(x: f32[2,2]) -> (y) {\n t = transpose(x) {perm=[1,0]}\n u = neg(t)\n y = transpose(u) {perm=[1,0]}\n return y\n}",
+    "graph between(x: f32[2,2]) -> (y) {\n t = transpose(x) {perm=[1,0]}\n u = neg(t)\n y = transpose(u)"
+    " {perm=[1,0]}\n return y\n}",
     "graph twice(x: f32[3,3]) -> (y) {\n y = transpose(x) {perm=[1,0]}\n return y\n}",
 ))  # fmt: skip
 
@@ -120,9 +131,9 @@ def cancel_transposes(graph):
     """Make one transpose out of a transpose of a transpose, and none where every axis is back.
     Graph -> Graph.
 
-    ``node.value.perm`` is a transpose's permutation, a tuple; ``Attrs(perm=(1, 0))`` makes the value
-    of a new node. ``Node(name, op, inputs, value, type, origin)`` makes a node; a transpose keeps its
-    name and type.
+    ``node.value.perm`` is a transpose's permutation; ``Attrs(perm=(1, 0))`` makes the value of a new
+    node: a tuple of Python's ints. ``Node(name, op, inputs, value, type, origin)`` makes a node;
+    a transpose keeps its name and type.
 
         t = transpose(x) {perm=[1,2,0]}             t = transpose(x) {perm=[1,2,0]}
         u = transpose(t) {perm=[1,0,2]}  becomes    u = transpose(x) {perm=[2,1,0]}
@@ -131,7 +142,8 @@ def cancel_transposes(graph):
 
     Whoever read v reads x from then on: operations and outputs, whose public names stay. Drop a single
     transpose, too, if it moves no axis. One that nobody reads any more, like t, may stay (chapter 05).
-    Look through transposes only: what stands between two of them keeps them apart. Your compose may help.
+    Look through transposes only: what stands between two of them keeps them apart.
+    Your compose may help.
     """
     ### BEGIN SOLUTION
     nodes, known, stands_for = [], {}, {}
@@ -159,8 +171,9 @@ def stacked(graph: Graph) -> int:
     """Transposes that read a transpose, or that move no axis, and are needed."""
     graph = dce(graph).graph
     nodes = defs(graph)
-    return sum(node.op == "transpose" and (nodes[node.inputs[0]].op == "transpose"
-                                           or node.value.perm == tuple(range(len(node.value.perm)))) for node in graph.nodes)
+    found = [node for node in graph.nodes if node.op == "transpose"]
+    return sum(nodes[node.inputs[0]].op == "transpose" or node.value.perm == tuple(range(len(node.value.perm)))
+               for node in found)
 
 
 def cancel_from_the_root(graph):
@@ -189,8 +202,8 @@ def cancel_by_the_package(graph):
     return package_layout(graph).graph
 
 
-def cancel_variant(graph, combine: Callable = compose_in_one_line, identities=True, outputs=True, operands=True, stale=False,
-                   middle=False, drop_read=False, only_pairs: Callable | None = None, through=()):
+def cancel_variant(graph, combine: Callable = compose_in_one_line, identities=True, outputs=True, operands=True,
+                   stale=False, middle=False, drop_read=False, only_pairs: Callable | None = None, through=()):
     """The solution with one thing changed; the mistakes below are made of it."""
     old, nodes, known, alias = defs(graph), [], {}, {}
     for node in graph.nodes:
@@ -260,6 +273,14 @@ def cancel_keeps_identities(graph):
     return cancel_variant(graph, identities=False)
 
 
+def cancel_as_list(graph):
+    return cancel_variant(graph, combine=lambda p, q: [p[axis] for axis in q])
+
+
+def cancel_numpy_integers(graph):
+    return cancel_variant(graph, combine=compose_numpy_integers)
+
+
 def cancel_forgets_outputs(graph):
     return cancel_variant(graph, outputs=False)
 
@@ -287,24 +308,31 @@ def cancel_through_neg(graph):
 # ---- flags of matmul ----------------------------------------------------------------------------------------------
 
 ABSORB_SPACE = Space(inputs=(("x", "i32[2,2]"), ("w", "i32[2,3]"), ("b", "i32[2,2,2]")),
-                     ops=(("transpose", {"perm": (1, 0)}), ("transpose", {"perm": (0, 2, 1)}), ("transpose", {"perm": (1, 0, 2)}),
-                          ("matmul", {}), ("matmul", {"transpose_a": True}), ("matmul", {"transpose_b": True}), ("neg", {})),
+                     ops=(*(("transpose", {"perm": perm}) for perm in ((1, 0), (0, 2, 1), (1, 0, 2))), ("matmul", {}),
+                          ("matmul", {"transpose_a": True}), ("matmul", {"transpose_b": True}), ("neg", {})),
                      limit=700, larger=100, size=6)  # fmt: skip
 
 ABSORB_TARGETS = tuple(parse(text) for text in (
     "graph right(x: i32[2,2], w: i32[2,2]) -> (y) {\n t = transpose(w) {perm=[1,0]}\n y = matmul(x, t)\n return y\n}",
     "graph left(x: i32[2,2], w: i32[2,2]) -> (y) {\n t = transpose(x) {perm=[1,0]}\n y = matmul(t, w)\n return y\n}",
-    "graph flagged(x: i32[2,2], w: i32[2,2]) -> (y) {\n t = transpose(w) {perm=[1,0]}\n y = matmul(x, t) {transpose_b=true}\n return y\n}",
-    "graph other(x: i32[2,2], w: i32[2,2]) -> (y) {\n t = transpose(w) {perm=[1,0]}\n y = matmul(x, t) {transpose_a=true}\n return y\n}",
+    "graph flagged(x: i32[2,2], w: i32[2,2]) -> (y) {\n t = transpose(w) {perm=[1,0]}\n y = matmul(x, t)"
+    " {transpose_b=true}\n return y\n}",
+    "graph other(x: i32[2,2], w: i32[2,2]) -> (y) {\n t = transpose(w) {perm=[1,0]}\n y = matmul(x, t)"
+    " {transpose_a=true}\n return y\n}",
     "graph both(x: i32[2,2]) -> (y) {\n t = transpose(x) {perm=[1,0]}\n y = matmul(t, t)\n return y\n}",
     "graph oblong(x: i32[2,3], w: i32[4,3]) -> (y) {\n t = transpose(w) {perm=[1,0]}\n y = matmul(x, t)\n return y\n}",
-    "graph batch(x: i32[2,2,2], w: i32[2,2,2]) -> (y) {\n t = transpose(w) {perm=[0,2,1]}\n y = matmul(x, t)\n return y\n}",
-    "graph heads(x: i32[2,2,2], w: i32[2,2,2]) -> (y) {\n t = transpose(w) {perm=[1,0,2]}\n y = matmul(x, t)\n return y\n}",
-    "graph turned(x: i32[2,2,2], w: i32[2,2,2]) -> (y) {\n t = transpose(w) {perm=[2,1,0]}\n y = matmul(x, t)\n return y\n}",
-    "graph wheel(x: i32[2,2,2], w: i32[2,2,2]) -> (y) {\n t = transpose(w) {perm=[1,2,0]}\n y = matmul(x, t)\n return y\n}",
+    "graph batch(x: i32[2,2,2], w: i32[2,2,2]) -> (y) {\n t = transpose(w) {perm=[0,2,1]}\n y = matmul(x, t)\n return"
+    " y\n}",
+    "graph heads(x: i32[2,2,2], w: i32[2,2,2]) -> (y) {\n t = transpose(w) {perm=[1,0,2]}\n y = matmul(x, t)\n return"
+    " y\n}",
+    "graph turned(x: i32[2,2,2], w: i32[2,2,2]) -> (y) {\n t = transpose(w) {perm=[2,1,0]}\n y = matmul(x, t)\n"
+    " return y\n}",
+    "graph wheel(x: i32[2,2,2], w: i32[2,2,2]) -> (y) {\n t = transpose(w) {perm=[1,2,0]}\n y = matmul(x, t)\n return"
+    " y\n}",
     "graph vector(x: i32[2], w: i32[2,2]) -> (y) {\n t = transpose(w) {perm=[1,0]}\n y = matmul(x, t)\n return y\n}",
     "graph shared(x: i32[2,2]) -> (y, t) {\n t = transpose(x) {perm=[1,0]}\n y = matmul(x, t)\n return y, t\n}",
-    "graph twice(x: i32[2,2]) -> (y) {\n t = transpose(x) {perm=[1,0]}\n u = transpose(t) {perm=[1,0]}\n y = matmul(x, u)\n return y\n}",
+    "graph twice(x: i32[2,2]) -> (y) {\n t = transpose(x) {perm=[1,0]}\n u = transpose(t) {perm=[1,0]}\n y ="
+    " matmul(x, u)\n return y\n}",
 ))  # fmt: skip
 
 
@@ -362,8 +390,10 @@ def absorb_one_at_a_time(graph):
             operand = nodes[node.inputs[place]]
             if swaps(operand):
                 inputs = node.inputs[:place] + operand.inputs + node.inputs[place + 1:]
-                made = replace(node, inputs=inputs, value=Attrs(**dict(node.value) | {flag: not dict(node.value)[flag]}))
-                return absorb_one_at_a_time(Graph(graph.name, graph.nodes[:index] + (made,) + graph.nodes[index + 1:], graph.outputs))
+                flags = dict(node.value) | {flag: not dict(node.value)[flag]}
+                made = replace(node, inputs=inputs, value=Attrs(**flags))
+                rest = graph.nodes[index + 1:]
+                return absorb_one_at_a_time(Graph(graph.name, graph.nodes[:index] + (made,) + rest, graph.outputs))
     return graph
 
 
@@ -436,7 +466,8 @@ def absorb_deletes(graph):
 
 SINK_SPACE = Space(inputs=(("x", "i32[2,2,2]"), ("w", "i32[2,3]")),
                    ops=(*TURNS, ("max", {"axis": (-1,)}), ("sum", {"axis": (0,)}), ("sum", {"axis": (-2, 0)}),
-                        ("max", {"axis": (1,), "keepdims": True}), ("neg", {})), limit=400, larger=100, size=6)  # fmt: skip
+                        ("max", {"axis": (1,), "keepdims": True}), ("neg", {})),
+                   limit=400, larger=100, size=6)  # fmt: skip
 
 SINK_TARGETS = tuple(parse(text) for text in (
     "graph rows(x: i32[2,2]) -> (y) {\n t = transpose(x) {perm=[1,0]}\n y = sum(t) {axis=[0]}\n return y\n}",
@@ -444,7 +475,8 @@ SINK_TARGETS = tuple(parse(text) for text in (
     "graph turn(x: i32[2,2,2]) -> (y) {\n t = transpose(x) {perm=[1,2,0]}\n y = max(t) {axis=[1]}\n return y\n}",
     "graph back(x: i32[2,2,2]) -> (y) {\n t = transpose(x) {perm=[2,0,1]}\n y = sum(t) {axis=[-1]}\n return y\n}",
     "graph wheel(x: i32[2,2,2,2]) -> (y) {\n t = transpose(x) {perm=[0,2,3,1]}\n y = sum(t) {axis=[0]}\n return y\n}",
-    "graph kept(x: i32[2,2,2]) -> (y) {\n t = transpose(x) {perm=[1,2,0]}\n y = sum(t) {axis=[0], keepdims=true}\n return y\n}",
+    "graph kept(x: i32[2,2,2]) -> (y) {\n t = transpose(x) {perm=[1,2,0]}\n y = sum(t) {axis=[0], keepdims=true}\n"
+    " return y\n}",
     "graph two(x: i32[2,2,2]) -> (y) {\n t = transpose(x) {perm=[1,2,0]}\n y = max(t) {axis=[0,-1]}\n return y\n}",
     "graph all(x: i32[2,3]) -> (y) {\n t = transpose(x) {perm=[1,0]}\n y = sum(t) {axis=[0,1]}\n return y\n}",
     "graph sides(x: i32[2,3,4]) -> (y) {\n t = transpose(x) {perm=[1,2,0]}\n y = sum(t) {axis=[-3]}\n return y\n}",
@@ -457,8 +489,8 @@ def sink_through_reduction(graph):
     """A sum or a max of a transpose becomes the transpose of a sum or a max. Graph -> Graph.
 
     The reduction reads x as it is stored. Its axes get x's numbers: axis i of transpose(x, p) is axis
-    p[i] of x, and a negative axis counts from the end. What is left has to stand in the old order again.
-    Leave other reductions alone: only "sum" and "max".
+    p[i] of x, and a negative axis counts from the end. What is left has to stand in the old order
+    again. Leave other reductions alone: only "sum" and "max".
 
         t = transpose(x) {perm=[1,2,0]}             y.low = sum(x) {axis=[0]}
         y = sum(t) {axis=[-1]}           becomes    y = transpose(y.low) {perm=[0,1]}
@@ -505,8 +537,8 @@ def right_order(perm, gone, keepdims):
     return tuple(sum(other < axis for other in kept) for axis in kept)
 
 
-def sink_variant(graph, axes: Callable = right_axes, order: Callable = right_order, typed=True, ops=("sum", "max"), clean=False,
-                 fits=lambda node: True):
+def sink_variant(graph, axes: Callable = right_axes, order: Callable = right_order, typed=True, ops=("sum", "max"),
+                 clean=False, fits=lambda node: True):
     """The solution with one thing changed; the mistakes below are made of it."""
     nodes, known = [], {}
     for node in graph.nodes:
@@ -563,11 +595,16 @@ def sink_inverse_order(graph):
 
 def sink_gaps(graph):
     """Leaves the numbers of x's axes as they are, with gaps."""
-    return sink_variant(graph, order=lambda perm, gone, keepdims: tuple(axis for axis in perm if keepdims or axis not in gone))
+    return sink_variant(graph, order=lambda perm, gone, keepdims: (
+        tuple(axis for axis in perm if keepdims or axis not in gone)))
 
 
 def sink_forgets_keepdims(graph):
     return sink_variant(graph, order=lambda perm, gone, keepdims: right_order(perm, gone, False))
+
+
+def sink_numpy_integers(graph):
+    return sink_variant(graph, order=lambda *given: tuple(np.array(right_order(*given), dtype=np.int64)))
 
 
 def sink_old_type(graph):
@@ -583,7 +620,7 @@ def sink_one_axis_only(graph):
 
 
 def sink_negative(graph):
-    """Lets max read what is stored, and renumbers its axes. It leaves negative ones alone: they count from the end anyway."""
+    """Sinks a transpose through max. Negative axes stay as they are: they count from the end."""
     nodes, known = [], {}
     for node in graph.nodes:
         if node.op == "max" and known[node.inputs[0]].op == "transpose":
@@ -609,18 +646,26 @@ EXERCISES = (
         "10", "One permutation instead of two", compose,
         lambda function: judge_calls(function, compose_cases(), compose, explain=explain_compose),
         ("Begin at the result. Its axis i is some axis of the middle, and that one is some axis of x.",
-         "Axis i of the result is axis q[i] of the middle, and axis a of the middle is axis p[a] of x. Put one into the other.",
-         "perm = []\nfor axis in q:        # an axis of the middle\n    perm.append(...)  # which axis of x is that?\nreturn tuple(perm)"),
-        (Mistake(compose_backwards, "wrong-value", "This is q, then p. The second transpose sees the middle, so q is asked first,"
+         "Axis i of the result is axis q[i] of the middle, and axis a of the middle is axis p[a] of x. Put one into"
+         " the other.",
+         "perm = []\nfor axis in q:        # an axis of the middle\n    perm.append(...)  # which axis of x is"
+         " that?\nreturn tuple(perm)"),
+        (Mistake(compose_backwards, "wrong-value", "This is q, then p. The second transpose sees the middle, so q is"
+                 " asked first,"
                  " and p says what that axis was in x."),
-         Mistake(compose_positions, "wrong-value", "p.index(axis) asks where an axis of x went. The question is which axis of x stands"
+         Mistake(compose_positions, "wrong-value", "p.index(axis) asks where an axis of x went. The question is which"
+                 " axis of x stands"
                  " at this place, and that is p[axis]."),
          Mistake(compose_as_list, "wrong-value", "This is a list: a permutation is kept as a tuple."),
+         Mistake(compose_numpy_integers, "wrong-value", "These are NumPy's integers, and an IR keeps Python's:"
+                 " int(axis) makes one."),
          Mistake(compose_the_second, "wrong-value", "This is q alone: the first transpose is forgotten."),
          Mistake(compose_sums, "wrong-value", "Permutations are not added. Follow one axis through both."),
-         Mistake(compose_equal_cancels, "wrong-value", "Two equal permutations cancel only where each of them is its own inverse, as"
+         Mistake(compose_equal_cancels, "wrong-value", "Two equal permutations cancel only where each of them is its"
+                 " own inverse, as"
                  " a swap is. A rotation of three axes needs three turns."),
-         Mistake(compose_places, "wrong-value", "This puts p's axes where q points to, and so undoes q in place of doing it.")),
+         Mistake(compose_places, "wrong-value", "This puts p's axes where q points to, and so undoes q in place of"
+                 " doing it.")),
         (compose_in_one_line, compose_by_numpy),
         probes=tuple(compose_cases()),
         praise="compose(p, q) is p[q]: any chain of transposes is one transpose.",
@@ -628,89 +673,141 @@ EXERCISES = (
     Exercise(
         "10", "Cancel transposes", cancel_transposes,
         lambda function: judge_pass(function, CANCEL_SPACE, cancel_transposes, left=stacked, targets=CANCEL_TARGETS),
-        ("A transpose of a transpose is one transpose of the value behind both. Compose first; then see whether anything is left to do.",
-         "Walk the nodes in order, and keep the new nodes by name. A transpose whose operand is a transpose reads that one's operand,"
-         " by the composed permutation. If the permutation is (0, 1, 2, ...), make no node: note in a dict that its name stands for"
+        ("A transpose of a transpose is one transpose of the value behind both. Compose first; then see whether"
+         " anything is left to do.",
+         "Walk the nodes in order, and keep the new nodes by name. A transpose whose operand is a transpose reads"
+         " that one's operand,"
+         " by the composed permutation. If the permutation is (0, 1, 2, ...), make no node: note in a dict that its"
+         " name stands for"
          " its operand, and look names up there, also for the outputs.",
-         "nodes, known, stands_for = [], {}, {}\nfor node in graph.nodes:\n    inputs = tuple(stands_for.get(...) for name in"
-         " node.inputs)\n    value = node.value\n    if node.op == 'transpose':\n        perm, source = value.perm, known[inputs[0]]\n"
-         "        if source.op == 'transpose':\n            perm, inputs = ...\n        if perm == tuple(range(len(perm))):\n"
-         "            stands_for[node.name] = ...\n            continue\n        value = Attrs(perm=perm)\n    ...\nreturn Graph(...)"),
-        (Mistake(cancel_backwards, "wrong-value", "The permutations are composed backwards. For swaps that makes no difference; where"
+         "nodes, known, stands_for = [], {}, {}\nfor node in graph.nodes:\n    inputs = tuple(stands_for.get(...) for"
+         " name in"
+         " node.inputs)\n    value = node.value\n    if node.op == 'transpose':\n        perm, source = value.perm,"
+         " known[inputs[0]]\n"
+         "        if source.op == 'transpose':\n            perm, inputs = ...\n        if perm =="
+         " tuple(range(len(perm))):\n"
+         "            stands_for[node.name] = ...\n            continue\n        value = Attrs(perm=perm)\n   "
+         " ...\nreturn Graph(...)"),
+        (Mistake(cancel_backwards, "wrong-value", "The permutations are composed backwards. For swaps that makes no"
+                 " difference; where"
                  " three axes rotate, it does: p[q], not q[p]."),
-         Mistake(cancel_the_equal, "wrong-value", "Two equal permutations cancel only where each is its own inverse. Compose, and see"
+         Mistake(cancel_the_equal, "wrong-value", "Two equal permutations cancel only where each is its own inverse."
+                 " Compose, and see"
                  " whether the identity is left."),
-         Mistake(cancel_by_shape, "wrong-value", "An equal shape proves nothing: on a square or a cube, every transpose has the shape of"
+         Mistake(cancel_by_shape, "wrong-value", "An equal shape proves nothing: on a square or a cube, every"
+                 " transpose has the shape of"
                  " its operand."),
-         Mistake(cancel_reads_the_middle, "wrong-value", "The composed permutation holds for the value behind both transposes. Yours reads"
+         Mistake(cancel_reads_the_middle, "wrong-value", "The composed permutation holds for the value behind both"
+                 " transposes. Yours reads"
                  " the one in the middle still."),
-         Mistake(cancel_through_neg, "wrong-value", "Between these two transposes there is another operation, and it must be computed:"
+         Mistake(cancel_through_neg, "wrong-value", "Between these two transposes there is another operation, and it"
+                 " must be computed:"
                  " look through transposes only."),
-         Mistake(cancel_inverses_only, "did-nothing", "Two transposes that do not cancel are one transpose all the same."),
-         Mistake(cancel_keeps_identities, "did-nothing", "A permutation that leaves every axis in its place is no transpose: whoever"
+         Mistake(cancel_inverses_only, "did-nothing", "Two transposes that do not cancel are one transpose all the"
+                 " same."),
+         Mistake(cancel_keeps_identities, "did-nothing", "A permutation that leaves every axis in its place is no"
+                 " transpose: whoever"
                  " read it can read its operand."),
-         Mistake(cancel_stale, "did-nothing", "The operand may have been rewritten already. Look at the new node, not at the one in the"
+         Mistake(cancel_stale, "did-nothing", "The operand may have been rewritten already. Look at the new node, not"
+                 " at the one in the"
                  " old graph, and a chain of three becomes one."),
-         Mistake(cancel_forgets_outputs, "invalid", "An output may read the transpose that is gone: give it what stands for it."),
-         Mistake(cancel_forgets_operands, "invalid", "Whoever read the transpose that is gone must read what stands for it."),
-         Mistake(cancel_deletes_the_first, "invalid", "The first transpose may have other readers. Leave it: what is dead is for dce.")),
+         Mistake(cancel_as_list, "invalid", "This permutation is a list. Attributes hold tuples, and a list is equal"
+                 " to no tuple, not"
+                 " even (0, 1, 2)."),
+         Mistake(cancel_numpy_integers, "invalid", "These are NumPy's integers. Attributes hold Python's: int(axis)"
+                 " makes one."),
+         Mistake(cancel_forgets_outputs, "invalid", "An output may read the transpose that is gone: give it what"
+                 " stands for it."),
+         Mistake(cancel_forgets_operands, "invalid", "Whoever read the transpose that is gone must read what stands"
+                 " for it."),
+         Mistake(cancel_deletes_the_first, "invalid", "The first transpose may have other readers. Leave it: what is"
+                 " dead is for dce.")),
         (cancel_from_the_root, cancel_by_the_package),
         probes=tuple((graph,) for graph in CANCEL_TARGETS),
-        praise="No list of pairs that cancel: you compose, and the identity falls out as one case. The first transposes that nobody reads"
+        praise="No list of pairs that cancel: you compose, and the identity falls out as one case. The first"
+               " transposes that nobody reads"
                " are for dce.",
         is_pass=True,
     ),
     Exercise(
         "10", "A flag instead of a transpose", absorb_into_matmul,
-        lambda function: judge_pass(function, ABSORB_SPACE, absorb_into_matmul, left=absorbable, targets=ABSORB_TARGETS),
+        lambda function: judge_pass(function, ABSORB_SPACE, absorb_into_matmul, left=absorbable,
+                                    targets=ABSORB_TARGETS),
         ("Two swaps of the last two axes are none, so a transpose flips a flag; it does not set it.",
-         "For each matmul and each of its two operands: is it a transpose whose permutation is (0, ..., n-3, n-1, n-2)? Then read its"
+         "For each matmul and each of its two operands: is it a transpose whose permutation is (0, ..., n-3, n-1,"
+         " n-2)? Then read its"
          " operand, flip that side's flag, and look again.",
-         "for node in graph.nodes:\n    if node.op == 'matmul':\n        inputs, flags = list(node.inputs), dict(node.value)\n"
-         "        for place, flag in enumerate(('transpose_a', 'transpose_b')):\n            operand = known[inputs[place]]\n"
-         "            swap = ...\n            while operand.op == 'transpose' and operand.value.perm == swap:\n                ...\n"
+         "for node in graph.nodes:\n    if node.op == 'matmul':\n        inputs, flags = list(node.inputs),"
+         " dict(node.value)\n"
+         "        for place, flag in enumerate(('transpose_a', 'transpose_b')):\n            operand ="
+         " known[inputs[place]]\n"
+         "            swap = ...\n            while operand.op == 'transpose' and operand.value.perm == swap:\n      "
+         "          ...\n"
          "        node = Node(..., Attrs(**flags), ...)\n    ..."),
-        (Mistake(absorb_sets_the_flag, "wrong-value", "The flag may be set already, and then the transpose undoes it: flip it."),
-         Mistake(absorb_no_flag, "wrong-value", "The matmul reads the matrix itself now, so its flag must say that the axes are swapped."),
-         Mistake(absorb_crossed, "wrong-value", "transpose_a is for the first operand, and transpose_b for the second."),
-         Mistake(absorb_any_permutation, "wrong-value", "A flag swaps the last two axes. A transpose that moves others is no flag."),
-         Mistake(absorb_last_comes_first, "wrong-value", "The last axis is one place further left, but the others must be as they were:"
+        (Mistake(absorb_sets_the_flag, "wrong-value", "The flag may be set already, and then the transpose undoes it:"
+                 " flip it."),
+         Mistake(absorb_no_flag, "wrong-value", "The matmul reads the matrix itself now, so its flag must say that"
+                 " the axes are swapped."),
+         Mistake(absorb_crossed, "wrong-value", "transpose_a is for the first operand, and transpose_b for the"
+                 " second."),
+         Mistake(absorb_any_permutation, "wrong-value", "A flag swaps the last two axes. A transpose that moves"
+                 " others is no flag."),
+         Mistake(absorb_last_comes_first, "wrong-value", "The last axis is one place further left, but the others"
+                 " must be as they were:"
                  " compare the whole permutation."),
          Mistake(absorb_second_only, "did-nothing", "The first operand may be a transpose, too."),
-         Mistake(absorb_matrices_only, "did-nothing", "With more axes, matmul multiplies stacks of matrices, and the flags swap the last"
+         Mistake(absorb_matrices_only, "did-nothing", "With more axes, matmul multiplies stacks of matrices, and the"
+                 " flags swap the last"
                  " two axes: (0, 2, 1) is a flag as well."),
-         Mistake(absorb_once, "did-nothing", "Behind the transpose there may be another one. Look again, until there is none."),
-         Mistake(absorb_deletes, "invalid", "The transpose may have other readers. Leave it: what is dead is for dce.")),
+         Mistake(absorb_once, "did-nothing", "Behind the transpose there may be another one. Look again, until there"
+                 " is none."),
+         Mistake(absorb_deletes, "invalid", "The transpose may have other readers. Leave it: what is dead is for"
+                 " dce.")),
         (absorb_one_at_a_time, absorb_by_the_package),
         probes=tuple((graph,) for graph in ABSORB_TARGETS),
-        praise="The product is told how its operand lies, and nothing is copied. Libraries for products have had these flags since 1990.",
+        praise="The product is told how its operand lies, and nothing is copied. Libraries for products have had"
+               " these flags since 1990.",
         is_pass=True,
     ),
     Exercise(
         "10", "Sink through a reduction", sink_through_reduction,
-        lambda function: judge_pass(function, SINK_SPACE, sink_through_reduction, left=unsunk, targets=SINK_TARGETS, idempotent=False),
-        ("Say of each axis of the transpose which axis of x it is: that tells you what to reduce, and what is left in which order.",
-         "The reduced axes are perm[axis]. The others are left, in the order of perm, and the reduction of x gives them sorted. So the"
-         " new transpose has, for each axis that is left, its place among the sorted ones. With keepdims all axes are left.",
-         "gone = [perm[axis] for axis in node.value.axis]\nlow = Node(node.name + '.low', ..., Attrs(axis=..., keepdims=...), infer(...))\n"
+        lambda function: judge_pass(function, SINK_SPACE, sink_through_reduction, left=unsunk, targets=SINK_TARGETS,
+                                    idempotent=False),
+        ("Say of each axis of the transpose which axis of x it is: that tells you what to reduce, and what is left in"
+         " which order.",
+         "The reduced axes are perm[axis]. The others are left, in the order of perm, and the reduction of x gives"
+         " them sorted. So the"
+         " new transpose has, for each axis that is left, its place among the sorted ones. With keepdims all axes are"
+         " left.",
+         "gone = [perm[axis] for axis in node.value.axis]\nlow = Node(node.name + '.low', ..., Attrs(axis=...,"
+         " keepdims=...), infer(...))\n"
          "kept = [axis for axis in perm if keepdims or axis not in gone]\norder = tuple(... for axis in kept)\n"
          "node = Node(node.name, 'transpose', (low.name,), Attrs(perm=order), node.type, node.origin)"),
-        (Mistake(sink_same_axes, "wrong-value", "The axes are numbered as in the transpose. In x they have other numbers: perm[axis]."),
-         Mistake(sink_keeps_negative, "wrong-value", "A negative axis counts from the end of the transpose, and the last axis of x is"
+        (Mistake(sink_same_axes, "wrong-value", "The axes are numbered as in the transpose. In x they have other"
+                 " numbers: perm[axis]."),
+         Mistake(sink_keeps_negative, "wrong-value", "A negative axis counts from the end of the transpose, and the"
+                 " last axis of x is"
                  " another one: renumber it, too."),
-         Mistake(sink_inverse_axes, "wrong-value", "Axis i of the transpose is axis perm[i] of x; perm.index goes the other way. Swaps do not"
+         Mistake(sink_inverse_axes, "wrong-value", "Axis i of the transpose is axis perm[i] of x; perm.index goes the"
+                 " other way. Swaps do not"
                  " tell them apart, rotations do."),
          Mistake(sink_no_order, "wrong-value", "The axes that are left stand in x's order now: transpose the result."),
-         Mistake(sink_inverse_order, "wrong-value", "The new transpose goes the wrong way round. Axis i of the result is the place of the"
+         Mistake(sink_inverse_order, "wrong-value", "The new transpose goes the wrong way round. Axis i of the result"
+                 " is the place of the"
                  " i-th kept axis among the sorted ones."),
          Mistake(sink_gaps, "invalid", "The axes that are left must be numbered anew, without gaps."),
-         Mistake(sink_forgets_keepdims, "invalid", "With keepdims the result has as many axes as x, and all of them are transposed back."),
-         Mistake(sink_old_type, "invalid", "The reduction of x has another shape than that of its transpose: infer tells its type."),
+         Mistake(sink_forgets_keepdims, "invalid", "With keepdims the result has as many axes as x, and all of them"
+                 " are transposed back."),
+         Mistake(sink_numpy_integers, "invalid", "These are NumPy's integers. Attributes hold Python's: int(axis)"
+                 " makes one."),
+         Mistake(sink_old_type, "invalid", "The reduction of x has another shape than that of its transpose: infer"
+                 " tells its type."),
          Mistake(sink_sums_only, "did-nothing", "max may sink as well."),
          Mistake(sink_one_axis_only, "did-nothing", "A reduction may have several axes: renumber each.")),
         (sink_clean, sink_by_insertion),
         probes=tuple((graph,) for graph in SINK_TARGETS),
-        praise="Integers here, for a float sum would add in another order and round otherwise. The transpose below is smaller by the"
+        praise="Integers here, for a float sum would add in another order and round otherwise. The transpose below is"
+               " smaller by the"
                " axes that are gone.",
         stretch=True,
     ),
@@ -719,18 +816,25 @@ EXERCISES = (
 REFUTATIONS = (
     Refutation(
         "10", cancel_backwards,
-        parse("graph mine(x: f32[2,3,4]) -> (y) {\n  t = transpose(x) {perm=[1,0,2]}\n  y = transpose(t) {perm=[1,0,2]}\n  return y\n}"),
-        parse("graph mine(x: f32[2,2,2]) -> (y) {\n  t = transpose(x) {perm=[1,2,0]}\n  y = transpose(t) {perm=[1,0,2]}\n  return y\n}"),
-        "Here p[q] and q[p] are the same. So they are for equal permutations, and for two that undo each other. Take two that are"
+        parse("graph mine(x: f32[2,3,4]) -> (y) {\n  t = transpose(x) {perm=[1,0,2]}\n  y = transpose(t)"
+              " {perm=[1,0,2]}\n  return y\n}"),
+        parse("graph mine(x: f32[2,2,2]) -> (y) {\n  t = transpose(x) {perm=[1,2,0]}\n  y = transpose(t)"
+              " {perm=[1,0,2]}\n  return y\n}"),
+        "Here p[q] and q[p] are the same. So they are for equal permutations, and for two that undo each other. Take"
+        " two that are"
         " neither, and let one of them rotate three axes.",
-        "Composing is not commutative. With two axes there is only one swap, so a test with matrices never sees this mistake.",
+        "Composing is not commutative. With two axes there is only one swap, so a test with matrices never sees this"
+        " mistake.",
     ),
     Refutation(
         "10", sink_negative,
-        parse("graph mine(x: f32[3,3]) -> (y) {\n  t = transpose(x) {perm=[1,0]}\n  y = max(t) {axis=[0]}\n  return y\n}"),
-        parse("graph mine(x: f32[3,3]) -> (y) {\n  t = transpose(x) {perm=[1,0]}\n  y = max(t) {axis=[-1]}\n  return y\n}"),
+        parse("graph mine(x: f32[3,3]) -> (y) {\n  t = transpose(x) {perm=[1,0]}\n  y = max(t) {axis=[0]}\n  return"
+              " y\n}"),
+        parse("graph mine(x: f32[3,3]) -> (y) {\n  t = transpose(x) {perm=[1,0]}\n  y = max(t) {axis=[-1]}\n  return"
+              " y\n}"),
         "It renumbers the axes from 0 on, and leaves negative ones. Which axis of x is the last axis of t?",
-        "Count from the end first, and renumber then. On a square matrix the verifier has no objection: the shapes are right, and the"
+        "Count from the end first, and renumber then. On a square matrix the verifier has no objection: the shapes"
+        " are right, and the"
         " numbers are not.",
     ),
 )  # fmt: skip

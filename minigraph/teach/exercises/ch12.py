@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from ...passes import fuse_dequantize as package_fuse
 from ...passes.dce import dce
 from ...passes.sparsity import mask_24
 from ...text import parse
+from ...types import DTYPES, Const
 from ..exercise import Exercise, Mistake, Refutation
 from ..graphs import Space
 from ..judge import judge_calls, judge_pass
@@ -23,15 +23,15 @@ from ..judge import judge_calls, judge_pass
 def quantize_weights(w, clip=np.inf):
     """A matrix as int8 with a scale for each row: (q, scale).
 
-    ``w`` is f32[N, K], and finite. The result is q: int8[N, K] and scale: float32[N, 1], so that q * scale
-    is about w.
+    ``w`` is f32[N, K], and finite. The result is q: int8[N, K] and scale: float32[N, 1], so that
+    q * scale is about w.
 
-    The scale of a row is its largest size, divided by 127. What is larger than ``clip`` does not count as
-    such: the largest size is clip then. A row whose scale would be 0 has the scale 1. q is w / scale, to the
-    nearest integer (of two equally near ones the even one), and what is beyond 127 or -127 stays there.
+    The scale of a row is its largest size, or ``clip`` if that is smaller, divided by 127. A row whose
+    scale would be 0 has the scale 1. q is w / scale, to the nearest integer (of two equally near ones
+    the even one), and what is beyond 127 or -127 stays there.
 
-        w = [[254, 5, -3], [0, 0, 0]]            gives q = [[127, 2, -2], [0, 0, 0]], scale = [[2], [1]]
-        the same with clip=12.7                  gives q = [[127, 50, -30], [0, 0, 0]], scale = [[0.1], [1]]
+        w = [[254, 5, -3], [0, 0, 0]]  gives  q = [[127, 2, -2], [0, 0, 0]],    scale = [[2], [1]]
+        the same with clip=12.7        gives  q = [[127, 50, -30], [0, 0, 0]],  scale = [[0.1], [1]]
     """
     ### BEGIN SOLUTION
     most = np.minimum(np.abs(w).max(axis=1, keepdims=True), np.float32(clip))
@@ -70,7 +70,8 @@ def quantize_variant(w, clip=np.inf, size: Callable = np.abs, axis: int | None =
     scale = most / np.float32(steps)
     if guard:
         scale = np.where(scale == 0, np.float32(1), scale)
-    q = saturate(rounding(quotient(w, scale)), low, 127).astype(dtype)
+    with np.errstate(all="ignore"):
+        q = saturate(rounding(quotient(w, scale)), low, 127).astype(dtype)
     return q, scales(scale)
 
 
@@ -169,6 +170,117 @@ def quotient_of(w: np.ndarray, want, at: tuple, name: str) -> tuple[str, ...]:
     return (f"w / scale is {w[at] / want[1][at[0], 0]:.9g} there",) if name == "q" else ()
 
 
+# ---- calibration --------------------------------------------------------------------------------------------------
+
+
+def scale_of(samples, percent=100):
+    """A scale for int8 activations, from what was seen of them: a float32.
+
+    ``samples`` is a list of arrays f32, of any shapes, with at least one number in all. ``percent`` is
+    a whole number, 1 to 100. Take the sizes of all numbers in all samples, n of them, in order. The
+    range is the k-th smallest, where k is percent of n, rounded up: so many fit, the others saturate.
+    The scale is the range divided by 127, and 1 if that would be 0.
+
+        scale_of([[1, -2], [127]])              is 127 / 127 = 1
+        scale_of([[1, -2], [127]], percent=60)  is 2 / 127, for 60 % of 3 is 1.8, and k is 2
+    """
+    ### BEGIN SOLUTION
+    sizes = np.sort(np.abs(np.concatenate([np.ravel(sample) for sample in samples])))
+    k = -(-len(sizes) * percent // 100)
+    scale = np.float32(sizes[k - 1]) / np.float32(127)
+    return scale if scale > 0 else np.float32(1)
+    ### END SOLUTION
+
+
+def scale_by_numpy(samples, percent=100):
+    sizes = np.concatenate([np.abs(sample).reshape(-1) for sample in samples])
+    return np.float32(np.percentile(sizes, percent, method="inverted_cdf")) / np.float32(127) or np.float32(1)
+
+
+def scale_by_counting(samples, percent=100):
+    """The smallest size that is enough."""
+    sizes = [abs(float(one)) for sample in samples for one in np.ravel(sample)]
+    for size in sorted(sizes):
+        if sum(other <= size for other in sizes) * 100 >= percent * len(sizes):
+            return np.float32(np.float32(size) / np.float32(127)) or np.float32(1)
+
+
+def scale_variant(samples, percent=100, size: Callable = np.abs, place: Callable = lambda n, percent: -(-n * percent // 100) - 1,
+                  number: Callable = np.float32, guard=True, steps: int = 127, joined: Callable = lambda parts: np.concatenate(parts)):
+    """The solution with one thing changed; the mistakes below are made of it."""
+    sizes = np.sort(joined([size(np.ravel(sample)) for sample in samples]))
+    scale = number(sizes[place(len(sizes), percent)]) / number(steps)
+    return scale if scale > 0 or not guard else number(1)
+
+
+def scale_minmax(samples, percent=100):
+    return scale_variant(samples, 100)
+
+
+def scale_without_sizes(samples, percent=100):
+    return scale_variant(samples, percent, size=lambda x: x)
+
+
+def scale_rounded_down(samples, percent=100):
+    return scale_variant(samples, percent, place=lambda n, percent: max(n * percent // 100 - 1, 0))
+
+
+def scale_one_further(samples, percent=100):
+    return scale_variant(samples, percent, place=lambda n, percent: min(-(-n * percent // 100), n - 1))
+
+
+def scale_share_of_range(samples, percent=100):
+    scale = scale_variant(samples, 100, guard=False) * np.float32(percent / 100)
+    return scale if scale > 0 else np.float32(1)
+
+
+def scale_last_sample(samples, percent=100):
+    return scale_variant(samples[-1:], percent)
+
+
+def scale_of_maxima(samples, percent=100):
+    """One number a sample: its largest."""
+    return scale_variant(samples, percent, joined=lambda parts: np.array([part.max() for part in parts if part.size]))
+
+
+def scale_interpolated(samples, percent=100):
+    sizes = np.concatenate([np.abs(np.ravel(sample)) for sample in samples])
+    return np.float32(np.percentile(sizes, percent)) / np.float32(127) or np.float32(1)
+
+
+def scale_zero(samples, percent=100):
+    return scale_variant(samples, percent, guard=False)
+
+
+def scale_range(samples, percent=100):
+    return scale_variant(samples, percent, steps=1)
+
+
+def scale_in_double(samples, percent=100):
+    return scale_variant(samples, percent, number=np.float64)
+
+
+def scale_cases() -> list[tuple]:
+    draw = np.random.default_rng(0)
+    small = (([[127]],), ([[254, 127]],), ([[1, -254]],), ([[127], [254]],), ([[254], [127]],), ([[0, 0]],),
+             ([[254, 127]], 50), ([[127, 1, 2]], 60), ([[127, 0, 0]], 60), ([[1, -2, 127]], 34), ([[100, 1, 1, 2]], 75),
+             ([[1, 2], [127]], 60), ([[2, 9], [1, 8], [3, 7]], 50), ([[5]], 1), ([[1, 2, 3, 4, 5, 6, 7]], 10))
+    cases = [([np.array(one, np.float32) for one in samples], *percent) for samples, *percent in small]
+    for percent in (100, 99, 90, 50):
+        cases.append(([draw.standard_normal(shape).astype(np.float32) for shape in ((3, 5), (2,), (7, 9))], percent))
+    return cases
+
+
+def explain_scale(case: tuple, want, got) -> tuple[str, ...]:
+    samples, percent = case[0], case[1] if len(case) > 1 else 100
+    sizes = np.sort(np.abs(np.concatenate([np.ravel(one) for one in samples])))
+    shown = np.array2string(sizes, separator=", ", threshold=12, precision=4)
+    yours = f"{got:.6g}" if isinstance(got, (float, np.floating)) else got
+    kind = "" if isinstance(got, np.float32) else f", a {type(got).__name__}"
+    return (f"the samples: {[one.tolist() for one in samples]}"[:200], f"all sizes in order: {shown}, percent = {percent}",
+            f"the scale should be {want:.6g}", f"and is              {yours}{kind}")
+
+
 # ---- the scale behind the product ---------------------------------------------------------------------------------
 
 FUSE_SPACE = Space(
@@ -178,28 +290,467 @@ FUSE_SPACE = Space(
     limit=500, larger=120, size=5)  # fmt: skip
 
 
-def target(inputs: str, scale: str, weight: str, flags: str = "", more: str = "", outputs: str = "y") -> Graph:
+def target(inputs: str, scale: str, flags: str = "", more: str = "", outputs: str = "y") -> Graph:
     """x and a dequantized q in one product."""
-    lines = [f"s = const({scale})", f"w = dequantize(q, s) : {weight}", f"y = matmul(x, w){flags}", *filter(None, [more])]
     names = ", ".join(outputs.split())
-    return parse(f"graph g({inputs}) -> ({names}) {{\n" + "\n".join(f"  {line}" for line in lines) + f"\n  return {names}\n}}")
+    lines = [f"s = const({scale}", "w = dequantize(q, s)", f"y = matmul(x, w){flags}", *filter(None, [more]), f"return {names}"]
+    return parse(f"graph g({inputs}) -> ({names}) {{\n  " + "\n  ".join(lines) + "\n}")
 
 
-SQUARE, BOTH = "x: f32[2,2], q: i8[2,2]", " {transpose_b=true}"
-COLUMNS, ROWS = "[[0.5, 2.0]]) : f32[1,2", "[[0.5], [2.0]]) : f32[2,1"
+SQUARE, TURNED = "x: f32[2,2], q: i8[2,2]", " {transpose_b=true}"
+COLUMNS, ROWS, ONE = "[[0.5, 2.0]]) : f32[1,2]", "[[0.5], [2.0]]) : f32[2,1]", "[[4.0]]) : f32[1,1]"
+CUBE = "[[[0.5, 2.0]], [[4.0, 8.0]]]) : f32[2,1,2]"
+
+FUSE_TARGETS = (
+    target(SQUARE, ROWS), target(SQUARE, COLUMNS), target(SQUARE, COLUMNS, TURNED), target(SQUARE, ROWS, TURNED), target(SQUARE, ONE),
+    target(SQUARE, COLUMNS, " {transpose_a=true}"), target("x: f32[2], q: i8[2,2]", COLUMNS), target("x: f32[2], q: i8[2,2]", ROWS, TURNED),
+    target("x: f32[3,2], q: i8[2,4]", "[[0.5, 2.0, 4.0, 8.0]]) : f32[1,4]"),
+    target("x: f32[3,2], q: i8[4,2]", "[[0.5], [2.0], [4.0], [8.0]]) : f32[4,1]", TURNED),
+    target("x: f32[2,2,2], q: i8[2,2]", COLUMNS), target("x: f32[2,2,2], q: i8[2,2,2]", CUBE),
+    target(SQUARE, COLUMNS, outputs="y w"), target(SQUARE, COLUMNS, more="z = matmul(y, w)", outputs="z"),
+    target(SQUARE, COLUMNS, more="z = neg(w)", outputs="y z"), target(SQUARE, "[[0.5, 2.0], [4.0, 8.0]]) : f32[2,2]"),
+)  # fmt: skip
 
 
-def fuse_targets() -> Iterator[Graph]:
-    def closed(scale):  # const(...) : type, whose last bracket target() has no place for
-        return scale.replace(") : ", ") : ") + "]"
+def fuse_dequantize(graph):
+    """matmul(x, dequantize(q, s)) becomes matmul(x, q as floats) * s, where s can leave the sum.
 
-    def make(inputs, scale, weight, flags="", more="", outputs="y"):
-        text = target(inputs, "0.0", weight, flags, more, outputs) if scale is None else None
-        if text is not None:
-            return text
-        names = ", ".join(outputs.split())
-        lines = [f"s = const({closed(scale)}", f"w = dequantize(q, s) : {weight}", f"y = matmul(x, w){flags}", *filter(None, [more])]
-        return parse(f"graph g({inputs}) -> ({names}) {{\n" + "\n".join(f"  {line}" for line in lines) + f"\n  return {names}\n}}")
+    Graph -> Graph. Only the second operand matters, and only if it is a matrix (two axes). Its scale s
+    has two axes, too. A matmul sums along axis 0 of that matrix, and with transpose_b along axis 1. If
+    s has length 1 along the summed axis, all terms of a sum have the same factor, and it can be
+    multiplied once, behind the sum:
 
-    yield make(SQUARE, COLUMNS, "f32[2,2]")
-    yield make(SQUARE, ROWS, "f32[2,2]")
+        w = dequantize(q, s)      becomes     w = dequantize(q, s)
+        y = matmul(x, w)                      y.wide = cast(q) {dtype="f32"}
+                                              y.sum = matmul(x, y.wide)
+                                              y.scale = reshape(s) {shape=[2]}
+                                              y = mul(y.sum, y.scale)
+
+    y.scale has one axis, whatever the layout of s: mul then matches it with the columns of y.sum. The
+    flags of the matmul stay as they are. w may stay (chapter 05). A matmul whose scale cannot leave
+    stays as it is.
+    """
+    nodes, known = [], {}
+
+    def emit(name, op, *inputs, **attrs):
+        """Appends a node; its type is inferred."""
+        value = make_attrs(OPS[op], attrs)
+        type = infer(OPS[op], tuple(known[one].type for one in inputs), value)
+        known[name] = Node(name, op, inputs, value, type)
+        nodes.append(known[name])
+
+    ### BEGIN SOLUTION
+    for node in graph.nodes:
+        w = known[node.inputs[1]] if node.op == "matmul" else node
+        if node.op == "matmul" and w.op == "dequantize" and len(w.type.shape) == 2:
+            q, s = w.inputs
+            if known[s].type.shape[1 if node.value.transpose_b else 0] == 1:
+                name = node.name
+                emit(name + ".wide", "cast", q, dtype=w.type.dtype)
+                emit(name + ".sum", "matmul", node.inputs[0], name + ".wide", **dict(node.value))
+                emit(name + ".scale", "reshape", s, shape=(known[s].type.size,))
+                emit(name, "mul", name + ".sum", name + ".scale")
+                continue
+        known[node.name] = node
+        nodes.append(node)
+    ### END SOLUTION
+    return Graph(graph.name, tuple(nodes), graph.outputs)
+
+
+def unfused(graph: Graph) -> int:
+    """Needed matmuls whose second operand has a scale that could leave."""
+    graph = dce(graph).graph
+    nodes, count = defs(graph), 0
+    for node in graph.nodes:
+        w = nodes[node.inputs[1]] if node.op == "matmul" else node
+        if node.op == "matmul" and w.op == "dequantize" and len(w.type.shape) == 2:
+            count += nodes[w.inputs[1]].type.shape[int(node.value.transpose_b)] == 1
+    return count
+
+
+def fuse_by_package(graph):
+    """The package's pass does the first operand, too."""
+    return package_fuse(graph).graph
+
+
+def summed_length(node: Node, scale: Node) -> int:
+    return scale.type.shape[1 if node.value.transpose_b else 0]
+
+
+def fuse_variant(graph, moves: Callable = lambda node, scale: summed_length(node, scale) == 1, cast=True, flags=True, scaled=True,
+                 reshaped=True, matrices=True, drop=False, onto_x=False):
+    """The solution with one thing changed; the mistakes below are made of it."""
+    nodes, known, gone = [], {}, set()
+
+    def emit(name, op, *inputs, **attrs):
+        value = make_attrs(OPS[op], attrs)
+        known[name] = Node(name, op, inputs, value, infer(OPS[op], tuple(known[one].type for one in inputs), value))
+        nodes.append(known[name])
+
+    for node in graph.nodes:
+        w = known[node.inputs[1]] if node.op == "matmul" else node
+        if node.op == "matmul" and w.op == "dequantize" and (len(w.type.shape) == 2 or not matrices) and moves(node, known[w.inputs[1]]):
+            (x, _), (q, s), name, of_sum = node.inputs, w.inputs, node.name, dict(node.value) if flags else {}
+            wide, factor = q, s
+            if cast:
+                emit(wide := name + ".wide", "cast", q, dtype="f32")
+            if reshaped:
+                emit(factor := name + ".scale", "reshape", s, shape=(known[s].type.size,))
+            if onto_x:
+                emit(name + ".x", "mul", x, factor)
+                emit(name, "matmul", name + ".x", wide, **of_sum)
+            elif scaled:
+                emit(name + ".sum", "matmul", x, wide, **of_sum)
+                emit(name, "mul", name + ".sum", factor)
+            else:
+                emit(name, "matmul", x, wide, **of_sum)
+            gone |= {w.name} if drop else set()
+            continue
+        known[node.name] = node
+        nodes.append(node)
+    return Graph(graph.name, tuple(node for node in nodes if node.name not in gone), graph.outputs)
+
+
+def fuse_clean(graph):
+    """Leaves out what is dead, too."""
+    return dce(fuse_variant(graph)).graph
+
+
+def fuse_any_scale(graph):
+    return fuse_variant(graph, moves=lambda node, scale: True)
+
+
+def fuse_without_the_flag(graph):
+    return fuse_variant(graph, moves=lambda node, scale: scale.type.shape[0] == 1)
+
+
+def fuse_wrong_axis(graph):
+    return fuse_variant(graph, moves=lambda node, scale: scale.type.shape[0 if node.value.transpose_b else 1] == 1)
+
+
+def fuse_forgets_scale(graph):
+    return fuse_variant(graph, scaled=False)
+
+
+def fuse_onto_x(graph):
+    return fuse_variant(graph, onto_x=True)
+
+
+def fuse_without_cast(graph):
+    return fuse_variant(graph, cast=False)
+
+
+def fuse_without_reshape(graph):
+    return fuse_variant(graph, reshaped=False)
+
+
+def fuse_loses_flags(graph):
+    return fuse_variant(graph, flags=False)
+
+
+def fuse_numbers_only(graph):
+    return fuse_variant(graph, moves=lambda node, scale: scale.type.size == 1)
+
+
+def fuse_straight_only(graph):
+    return fuse_variant(graph, moves=lambda node, scale: not node.value.transpose_b and summed_length(node, scale) == 1)
+
+
+def fuse_drops_weight(graph):
+    return fuse_variant(graph, drop=True)
+
+
+def fuse_any_rank(graph):
+    return fuse_variant(graph, matrices=False, moves=lambda node, scale: scale.type.shape[-1 if node.value.transpose_b else -2] == 1)
+
+
+# ---- the stretch: 2 of each 4 -------------------------------------------------------------------------------------
+
+
+def prune_2_4(w):
+    """In each group of 4 along a row, the two numbers of the smallest size become 0; a new array.
+
+    ``w`` is f32[N, K], K a multiple of 4. Of equally large numbers, the one further left stays. So at
+    most two numbers in a group are other than 0.
+
+        w = [[1, -5, 2, 3, 1, 1, 1, 1]]     gives     [[0, -5, 0, 3, 1, 1, 0, 0]]
+    """
+    ### BEGIN SOLUTION
+    groups = w.reshape(-1, 4)
+    order = np.argsort(-np.abs(groups), axis=1, kind="stable")
+    pruned = groups.copy()
+    np.put_along_axis(pruned, order[:, 2:], 0, axis=1)
+    return pruned.reshape(w.shape)
+    ### END SOLUTION
+
+
+def prune_by_loops(w):
+    pruned = np.zeros_like(w)
+    for row, values in enumerate(w):
+        for first in range(0, len(values), 4):
+            places = sorted(range(first, first + 4), key=lambda place: (-abs(values[place]), place))
+            for place in places[:2]:
+                pruned[row, place] = values[place]
+    return pruned
+
+
+def prune_by_the_package(w):
+    return np.where(mask_24(w), w, np.float32(0))
+
+
+def prune_variant(w, key: Callable = lambda groups: -np.abs(groups), kept=2, in_place=False):
+    groups = w.reshape(-1, 4)
+    order = np.argsort(key(groups), axis=1, kind="stable")
+    pruned = groups if in_place else groups.copy()
+    np.put_along_axis(pruned, order[:, kept:], 0, axis=1)
+    return pruned.reshape(w.shape)
+
+
+def prune_by_value(w):
+    return prune_variant(w, key=lambda groups: -groups)
+
+
+def prune_the_large(w):
+    return prune_variant(w, key=np.abs)
+
+
+def prune_three(w):
+    return prune_variant(w, kept=1)
+
+
+def prune_ties_from_the_right(w):
+    return prune_variant(w[:, ::-1])[:, ::-1].copy()
+
+
+def prune_by_threshold(w):
+    """Keeps all that is not smaller than the second largest."""
+    groups = w.reshape(-1, 4)
+    second = np.sort(np.abs(groups), axis=1)[:, 2:3]
+    return np.where(np.abs(groups) >= second, groups, np.float32(0)).reshape(w.shape)
+
+
+def prune_columns(w):
+    """Groups of 4 down a column, in the order of the transpose."""
+    return prune_variant(np.ascontiguousarray(w.T)).reshape(w.T.shape).T.copy()
+
+
+def prune_anywhere(w):
+    """The smaller half of all, wherever it is."""
+    order = np.argsort(-np.abs(w).reshape(-1), kind="stable")
+    pruned = w.reshape(-1).copy()
+    pruned[order[w.size // 2:]] = 0
+    return pruned.reshape(w.shape)
+
+
+def prune_compressed(w):
+    """Leaves the zeros out."""
+    return np.stack([row[row != 0] for row in prune_variant(w).reshape(-1, 4)]).reshape(len(w), -1)
+
+
+def prune_cases() -> list[tuple]:
+    draw = np.random.default_rng(0)
+    small = ([[1, 2, 3, 4]], [[4, -3, 2, -1]], [[1, -5, 2, 3]], [[-4, -3, 2, 1]], [[1, 1, 1, 1]], [[0, 0, 0, 3]], [[2, 1, 2, 2]],
+             [[9, 8, 7, 6, 1, 2, 3, 4]], [[1, -5, 2, 3, 1, 1, 1, 1]], [[1, 2, 3, 4], [8, 7, 6, 5]],
+             [[9, 1, 2, 3], [9, 1, 2, 3], [9, 8, 2, 3], [9, 8, 2, 3]])
+    large = [draw.standard_normal(shape) for shape in ((4, 8), (8, 4), (3, 16))]
+    return [(np.array(w, np.float32),) for w in (*small, *large)]
+
+
+def explain_prune(case: tuple, want, got) -> tuple[str, ...]:
+    yours = got.tolist() if isinstance(got, np.ndarray) else repr(got)
+    return f"w = {case[0].tolist()}", f"it should give {want.tolist()}", f"and gives      {yours}"
+
+
+# ---- to refute ----------------------------------------------------------------------------------------------------
+
+
+def relu_on_integers(graph):
+    """Computes relu on the int8 numbers, before the scale: maximum(dequantize(q, s), 0) -> dequantize(maximum(q, 0), s)."""
+    nodes, known = [], {}
+    for node in graph.nodes:
+        one = known.get(node.inputs[0]) if node.op == "maximum" else None
+        zero = known[node.inputs[1]] if node.op == "maximum" else None
+        if one is not None and one.op == "dequantize" and zero.op == "const" and not zero.value.array.any():
+            q, s = one.inputs
+            value = Const.of(np.zeros((), DTYPES[known[q].type.dtype]))
+            none = Node(node.name + ".zero", "const", (), value, value.type)
+            low = Node(node.name + ".low", "maximum", (q, none.name), None, known[q].type)
+            nodes += [none, low]
+            node = Node(node.name, "dequantize", (low.name, s), None, node.type)
+        known[node.name] = node
+        nodes.append(node)
+    return Graph(graph.name, tuple(nodes), graph.outputs)
+
+
+def drop_every_pair(graph):
+    """quantize(dequantize(q, s), s) is q again: whoever read it reads q."""
+    known, nodes, stands_for = {}, [], {}
+    for node in graph.nodes:
+        node = Node(node.name, node.op, tuple(stands_for.get(name, name) for name in node.inputs), node.value, node.type, node.origin)
+        inner = known[node.inputs[0]] if node.op == "quantize" else node
+        if node.op == "quantize" and inner.op == "dequantize" and node.inputs[1] == inner.inputs[1]:
+            if known[inner.inputs[0]].type == node.type:
+                stands_for[node.name] = inner.inputs[0]
+        known[node.name] = node
+        nodes.append(node)
+    return Graph(graph.name, tuple(nodes), tuple((public, stands_for.get(value, value)) for public, value in graph.outputs))
+
+
+def relu_graph(scale: str) -> Graph:
+    return parse(f"graph mine(q: i8[4]) -> (y) {{\n  s = const({scale}) : f32[]\n  zero = const(0.0) : f32[]\n  w = dequantize(q, s)\n"
+                 "  y = maximum(w, zero)\n  return y\n}")
+
+
+def pair_graph(scale: str) -> Graph:
+    return parse(f"graph mine(q: i8[4]) -> (y) {{\n  s = const({scale}) : f32[]\n  w = dequantize(q, s)\n"
+                 '  y = quantize(w, s) {dtype="i8"}\n  return y\n}')
+
+
+def no_harm_of_relu(graph: Graph, got: Graph) -> str:
+    if got == graph:
+        return "The pass did nothing here. It wants a maximum of a dequantize and a constant zero, in this order."
+    return "Here s * max(q, 0) is max(s * q, 0). For which s is the larger of two numbers no longer the larger one after scaling?"
+
+
+def no_harm_of_pair(graph: Graph, got: Graph) -> str:
+    if got == graph:
+        return "The pass did nothing here. It wants a quantize of a dequantize, with the same scale."
+    return "q * s / s comes out as q here. What can q * s become in float32, so that the division does not bring it back?"
+
+
+EXERCISES = (
+    Exercise(
+        "12", "int8 with a scale a row", quantize_weights,
+        lambda function: judge_calls(function, weight_cases(), quantize_weights, explain=explain_weights),
+        ("First the range: how large does a row get? 127 steps must reach that far. Then count each weight in steps.",
+         "Take the sizes, the largest of each row (keep the axis), at most clip, and divide by 127. Put 1 where that is 0. Divide w by"
+         " it, round with np.rint, hold the result between -127 and 127, and only then make it int8.",
+         "most = np.minimum(np.abs(w).max(axis=..., keepdims=True), np.float32(clip))\nscale = most / np.float32(...)\n"
+         "scale = np.where(scale == 0, ..., scale)\nsteps = np.rint(...)\nreturn np.clip(...).astype(...), scale"),
+        (Mistake(quantize_truncating, "wrong-value", "Rounding toward zero makes every weight smaller, and errs by up to a whole step:"
+                 " round to the nearest."),
+         Mistake(quantize_half_up, "wrong-value", "Of two equally near integers, this takes the upper one. Half to even does not"
+                 " drift: np.rint does it."),
+         Mistake(quantize_half_away, "wrong-value", "Of two equally near integers, this takes the one further from 0. The even one is"
+                 " wanted: np.rint does it."),
+         Mistake(quantize_one_scale, "wrong-value", "One scale serves all rows here, so one large weight makes the steps of all others"
+                 " coarse. Each row has its own."),
+         Mistake(quantize_columns, "wrong-value", "These are the largest sizes of the columns. A row runs along axis 1."),
+         Mistake(quantize_by_128, "wrong-value", "int8 goes from -128 to 127: with 128 steps the largest weight does not fit. Divide by"
+                 " 127."),
+         Mistake(quantize_without_size, "wrong-value", "The largest number is not the largest size: a row may be mostly negative. Take"
+                 " np.abs first."),
+         Mistake(quantize_without_guard, "wrong-value", "A row of zeros gets the scale 0, and 0 / 0 is no number. Where the scale would"
+                 " be 0, it is 1."),
+         Mistake(quantize_wrapping, "wrong-value", "What does not fit wraps around to the other sign. Quantizing saturates: hold the"
+                 " steps between -127 and 127."),
+         Mistake(quantize_to_minus_128, "wrong-value", "The range is the same on both sides, -127 to 127; -128 has no partner."),
+         Mistake(quantize_as_floats, "wrong-value", "q has the right values, but as float32, in four bytes each: make it int8."),
+         Mistake(quantize_in_doubles, "wrong-value", "The scale is a float64: keep to float32 all the way."),
+         Mistake(quantize_flat_scales, "wrong-value", "The scales lost an axis: keep it, and q * scale works row by row."),
+         Mistake(quantize_without_clip, "wrong-value", "clip is forgotten: no size counts for more than clip."),
+         Mistake(quantize_inverse, "wrong-value", "q * scale is w, so q is w divided by scale, not multiplied.")),
+        (quantize_by_rows, quantize_clip_first),
+        probes=tuple(weight_cases()),
+        praise="A byte a weight, and four for each row. What the bytes bring depends on who reads them: the next exercise.",
+    ),
+    Exercise(
+        "12", "A scale from samples", scale_of,
+        lambda function: judge_calls(function, scale_cases(), scale_of, explain=explain_scale),
+        ("How far must 127 steps reach, so that so many percent of all numbers that were seen fit?",
+         "Lay all samples into one row, take the sizes, and sort them. Of n sizes the k-th smallest is wanted, k = n * percent / 100"
+         " rounded up; it has the index k - 1. Divide by 127 in float32, and put 1 for 0.",
+         "sizes = np.sort(np.abs(np.concatenate([... for sample in samples])))\nk = ...  # -(-a // b) is a / b, rounded up\n"
+         "scale = np.float32(sizes[...]) / np.float32(127)\nreturn scale if scale > 0 else ..."),
+        (Mistake(scale_minmax, "wrong-value", "This is min-max: one outlier decides for all. With percent below 100, the largest sizes may"
+                 " saturate."),
+         Mistake(scale_without_sizes, "wrong-value", "Negative numbers need room as well: take the sizes, np.abs."),
+         Mistake(scale_rounded_down, "wrong-value", "Rounded down, fewer numbers fit than were asked for: k is rounded up."),
+         Mistake(scale_one_further, "wrong-value", "The k-th smallest has the index k - 1."),
+         Mistake(scale_share_of_range, "wrong-value", "This is a share of the largest size. A percentile counts numbers: so many of them"
+                 " are not larger."),
+         Mistake(scale_last_sample, "wrong-value", "Only the last sample counts here. All numbers of all samples do."),
+         Mistake(scale_of_maxima, "wrong-value", "Each sample gives only its largest number here, so the small ones are not counted."),
+         Mistake(scale_interpolated, "wrong-value", "np.percentile lies between two numbers, unless told otherwise. The k-th smallest size"
+                 " is wanted."),
+         Mistake(scale_zero, "wrong-value", "If all that was seen is 0, the scale would be 0, and dividing by it gives no number:"
+                 " return 1."),
+         Mistake(scale_range, "wrong-value", "This is the range. 127 steps must reach that far: divide."),
+         Mistake(scale_in_double, "wrong-value", "The scale is a float64: make it float32.")),
+        (scale_by_numpy, scale_by_counting),
+        probes=tuple(scale_cases()),
+        praise="percent=100 is min-max. Whether an outlier may saturate is no question of statistics: measure the model's error.",
+    ),
+    Exercise(
+        "12", "The scale behind the product", fuse_dequantize,
+        lambda function: judge_pass(function, FUSE_SPACE, fuse_dequantize, left=unfused, targets=FUSE_TARGETS),
+        ("A factor that all terms of a sum share can be taken out of the sum. Which axis of w does the matmul sum along?",
+         "For each matmul: is the second operand a dequantize, and a matrix? The summed axis is 0, or 1 with transpose_b. If the scale has"
+         " length 1 there, emit four nodes: the cast of q, the matmul of it with the same flags, the scale with one axis, and the mul,"
+         " which has the old name. All other nodes are kept.",
+         "for node in graph.nodes:\n    w = known[node.inputs[1]] if node.op == 'matmul' else node\n    if ... and w.op =="
+         " 'dequantize' and ...:\n        q, s = w.inputs\n        if known[s].type.shape[...] == 1:\n            emit(node.name +"
+         " '.wide', 'cast', q, dtype='f32')\n            ...\n            continue\n    known[node.name] = ...\n    nodes.append(...)"),
+        (Mistake(fuse_any_scale, "wrong-value", "This scale changes along the summed axis: each term has its own factor, and none can"
+                 " leave the sum."),
+         Mistake(fuse_without_the_flag, "wrong-value", "With transpose_b the sum runs along axis 1 of w. Look at the flag before you ask"
+                 " the scale."),
+         Mistake(fuse_wrong_axis, "wrong-value", "You ask the other axis, the one that the result keeps. The scale must be constant along"
+                 " the axis that is summed."),
+         Mistake(fuse_forgets_scale, "wrong-value", "The product of the integers alone is not scaled: multiply it by s."),
+         Mistake(fuse_onto_x, "wrong-value", "x runs along the summed axis, and this scale along the columns of the result. It belongs"
+                 " behind the product."),
+         Mistake(fuse_without_cast, "raises", "A matmul has operands of one dtype: cast q to that of the scale first."),
+         Mistake(fuse_without_reshape, "wrong-value", "A scale of shape [N,1] scales the rows of the result, and the columns are meant:"
+                 " reshape it to one axis."),
+         Mistake(fuse_loses_flags, "wrong-value", "The new matmul needs the flags of the old one: **dict(node.value)."),
+         Mistake(fuse_numbers_only, "did-nothing", "A scale for each column can leave the sum as well: it only must not change along the"
+                 " summed axis."),
+         Mistake(fuse_straight_only, "did-nothing", "With transpose_b the scale can leave, too, if it is constant along axis 1."),
+         Mistake(fuse_drops_weight, "invalid", "Others may read the dequantized weights. Leave the node: what is dead is for dce."),
+         Mistake(fuse_any_rank, "raises", "With three axes there is a scale for each matrix of the stack, and one axis cannot hold"
+                 " them: only matrices are meant.")),
+        (fuse_by_package, fuse_clean),
+        probes=tuple((graph,) for graph in FUSE_TARGETS),
+        praise="A multiplication for each result, where it was one for each weight; and what is summed are integers. With scales"
+               " that are no powers of two the rounding differs a little: so this is no pass of the standard pipeline.",
+        is_pass=True,
+    ),
+    Exercise(
+        "12", "Two of each four", prune_2_4,
+        lambda function: judge_calls(function, prune_cases(), prune_2_4, explain=explain_prune),
+        ("Make the groups an axis of their own: then it is one small problem, many times.",
+         "Reshape to rows of 4. Order each by size, the largest first, with a stable sort, so that equal ones stay in order. The places"
+         " from the third on become 0, in a copy. Reshape back.",
+         "groups = w.reshape(-1, 4)\norder = np.argsort(..., axis=1, kind='stable')\npruned = groups.copy()\n"
+         "np.put_along_axis(pruned, ..., 0, axis=1)\nreturn pruned.reshape(...)"),
+        (Mistake(prune_by_value, "wrong-value", "A large negative number matters as much as a positive one: compare the sizes."),
+         Mistake(prune_the_large, "wrong-value", "These are the two smallest that stayed. The largest matter most."),
+         Mistake(prune_three, "wrong-value", "Only one of four is left. Two stay."),
+         Mistake(prune_ties_from_the_right, "wrong-value", "Of equal sizes the one further left stays: use a stable sort."),
+         Mistake(prune_by_threshold, "wrong-value", "With equal sizes, more than two reach the threshold, and three numbers do not fit"
+                 " into the format. Keep two by place."),
+         Mistake(prune_columns, "wrong-value", "These groups run down the columns. A group is 4 neighbours in a row."),
+         Mistake(prune_anywhere, "wrong-value", "Half of all weights went, but not half of each group: this is unstructured, and no"
+                 " format can leave the zeros out."),
+         Mistake(prune_compressed, "wrong-value", "The zeros are left out, so the shape is another one. Here they stay as zeros;"
+                 " storing less comes after.")),
+        (prune_by_loops, prune_by_the_package),
+        probes=tuple(prune_cases()),
+        praise="What is left is predictable: half the values, and two bits each for their places.",
+        stretch=True,
+    ),
+)  # fmt: skip
+
+REFUTATIONS = (
+    Refutation(
+        "12", relu_on_integers, relu_graph("0.5"), relu_graph("-0.5"), no_harm_of_relu,
+        "s * max(q, 0) is max(s * q, 0) for a finite s above 0. A negative factor turns the order round, and makes of each maximum a"
+        " minimum. Scales that are learned, or into which a norm was folded, can be negative; and nobody knows the sign of an input.",
+    ),
+    Refutation(
+        "12", drop_every_pair, pair_graph("0.5"), pair_graph("1e+38"), no_harm_of_pair,
+        "Too large a scale makes q * s infinite, and dividing does not bring that back; a scale of 0 gives 0 / 0. So the package's pass"
+        " asks the constant scale first, and leaves the pair if it does not know it.",
+    ),
+)  # fmt: skip
