@@ -26,7 +26,7 @@ LAZY = {
     **dict.fromkeys(("assert_close", "assert_finite", "constant", "conv2d", "dequantize", "erf", "print_value", "quantize",
                      "random", "random_like", "rsqrt", "spec", "take", "trace", "unpack", "update_slice"), "tracing"),
     **dict.fromkeys(("chrome_trace", "draw", "draw_clusters", "draw_curves", "draw_diff", "draw_history", "draw_memory",
-                     "draw_timeline", "placing_steps", "steps"), "drawing"),
+                     "draw_timeline", "stride_ruler", "placing_steps", "steps"), "drawing"),
     **dict.fromkeys(("to_networkx", "from_networkx"), "view"),
     **dict.fromkeys(("load", "save"), "files"),
     **dict.fromkeys(("explain", "fuse"), "fusion"),

@@ -128,7 +128,10 @@ def product(grow: Fuser) -> str | None:
     rng, x = grow.rng, grow.some()
     shape, dtype = grow.type(x).shape, grow.type(x).dtype
     out = rng.choice((1, 2, 5, 17, 40, 130))
-    weights = rng.choice(((shape[-1], out), (out, shape[-1]), (*shape[:-2], shape[-1], out), (shape[-1],)))
+    batch = [rng.choice((1, dim)) for dim in shape[:-2]]
+    weights = rng.choice(
+        ((shape[-1], out), (out, shape[-1]), (*batch, shape[-1], out), (2, shape[-1], out), (shape[-1],))
+    )
     w = grow.leaf(Type(dtype, weights))
     if rng.random() < 0.3 and len(weights) > 1:
         w = grow.emit("transpose", [w], {"perm": (*range(len(weights) - 2), len(weights) - 1, len(weights) - 2)})

@@ -134,6 +134,8 @@ def make_launch(cluster: Cluster, nodes: dict[str, Node], access: dict[str, Acce
                 for node in map(nodes.get, cluster.nodes))
     read = sum(bytes_touched(nodes[name], access[name]) for name in reads
                if kind == "library" or number(nodes[name]) is None)
+    if root.op == "take":  # of the table it reads what it takes
+        read -= max(0, bytes_touched(nodes[root.inputs[0]], access[root.inputs[0]]) - root.type.nbytes)
     return Launch(root.name, kind, cluster.nodes, reads, None, read, root.type.nbytes, flops, cluster)
 
 

@@ -324,7 +324,7 @@ def take_operands(grow: Grower):
     low, shape = -least if grow.rng.random() < 0.3 else 0, grow.rng.choice(((), (2,), (3,), (2, 2), (0,)))
     shape = shape if least else (0,)
     picks = [grow.rng.randrange(low, least) for _ in range(math.prod(shape))]
-    dtype = "i64" if low or grow.rng.random() < 0.5 else grow.rng.choice(("u8", "i32"))
+    dtype = "i64" if low or grow.rng.random() < 0.5 else grow.rng.choice(("u8", "i32")) if least < 256 else "i32"
     return x, grow.const(np.array(picks, DTYPES[dtype]).reshape(shape))
 
 
@@ -334,7 +334,7 @@ def update_slice_operands(grow: Grower):
     length = grow.rng.randrange(type.shape[0] + 1)
     update = grow.partner(Type(type.dtype, (length, *type.shape[1:])))
     start = grow.rng.randrange(type.shape[0] - length + 1)
-    return x, update, grow.const(np.array(start, DTYPES[grow.rng.choice(("i32", "i64", "u8"))]))
+    return x, update, grow.const(np.array(start, DTYPES[grow.rng.choice(("i32", "i64", "u8")) if start < 256 else "i64"]))
 
 
 OPERANDS: dict[str, Callable] = {

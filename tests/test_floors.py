@@ -16,7 +16,7 @@ PACKAGE = Path(minigraph.__file__).parent
 # From the ground up. A file or folder imports from lower floors, and within its own folder.
 FLOORS = (
     ("errors", "gpu", "doctor"),
-    ("types", "search", "launch_model", "recordings", "nvrtc", "shim", "peers", "formats", "sparse"),
+    ("types", "search", "greedy", "launch_model", "recordings", "nvrtc", "shim", "peers", "formats", "sparse"),
     ("ops", "scalars", "planners", "timing"),
     ("ir", "dialect"),
     ("text", "access", "attention", "compiler"),
