@@ -175,7 +175,7 @@ def table(launches: int = 128, bytes_per_launch: float = 2**20, flops_per_launch
           devices: Iterable[Device | str] = tuple(PRESETS)) -> list[dict[str, object]]:
     """The model's answer for equal launches on each device in each mode, as rows: turn its arguments like sliders.
 
-    ``launching`` is the share of the time that is overhead, in percent.
+    ``launching`` is the part of the time that is overhead, and ``launching %`` its share.
     """
     rows = []
     for device in map(device_of, devices):
@@ -183,7 +183,7 @@ def table(launches: int = 128, bytes_per_launch: float = 2**20, flops_per_launch
         for mode in MODES:
             extra = launches * overhead(device, mode) + (device.graph_launch if mode == "graph" and launches else 0.0)
             total = extra + busy
-            rows.append({"device": device.name, "mode": mode, "launches": launches, "overhead": quantity(extra, "s"),
+            rows.append({"device": device.name, "mode": mode, "launches": launches, "launching": quantity(extra, "s"),
                          "work": quantity(busy, "s"), "time": quantity(total, "s"),
                          "launching %": round(100 * extra / total) if total else 0,
                          "knee": quantity(break_even(device, mode), "B")})

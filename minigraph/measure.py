@@ -14,6 +14,7 @@ from pathlib import Path
 
 from .command.tables import is_number, table
 from .doctor import ask
+from .launch_model import quantity
 from .recordings import FOLDER, load_recordings, save_recording
 from .timing import MeasureError, Timing, bench, compare, gpu_clock, gpu_here, import_cupy, synchronized, wall
 
@@ -41,7 +42,7 @@ class Measurement:
     reason: str = ""
 
     def __str__(self) -> str:
-        shown = table([{key: value for key, value in row.items() if key != SOURCE} for row in self.rows])
+        shown = table([dict(as_shown(key, value) for key, value in row.items() if key != SOURCE) for row in self.rows])
         return f"{self.source}\n{shown}" + (f"Not measured here: {self.reason}.\n" if self.reason else "")
 
     __repr__ = __str__
@@ -88,6 +89,11 @@ def measure(name: str, live: Callable[[], Rows] | None = None, needs: str = "cpu
         return labelled(name, PREDICTED, model(), "; ".join([reason, *problems]))
     skipped = "".join(f"\n  skipped: {problem}" for problem in problems)
     raise MeasureError(f"'{name}' cannot be shown: {reason}, no recording has it, and no model predicts it{skipped}")
+
+
+def as_shown(column: str, value: object) -> tuple[str, object]:
+    """A column of seconds is printed as times with a unit."""
+    return ("time", quantity(value, "s") if is_number(value) else value) if column == "seconds" else (column, value)
 
 
 def labelled(name: str, source: str, rows: Rows, reason: str = "") -> Measurement:

@@ -75,40 +75,76 @@ def freed(work: Work, i: int, done: int) -> int:
     return sum([size[j] for j in work.reads[i] if not readers[j] & left]) + (0 if readers[i] else size[i])
 
 
-def best_order(work: Work) -> list[int] | None:
-    """The order with the lowest peak: Dijkstra's search over the sets of nodes that have run, where a path is as long as
-    its highest point. None where there are too many sets.
+def at_once(work: Work) -> list[int]:
+    """For each node the other nodes whose memory must be alive when it runs, if they have run: somebody reads it who
+    cannot run before, or it holds an output."""
+    later = [1 << i for i in range(len(work.names))]  # the node, and all that cannot run before it
+    for i in range(len(work.names)):
+        for j in range(i):
+            if later[j] & work.needs[i]:
+                later[j] |= 1 << i
+    output = 1 << len(work.names)
+    return [sum(1 << j for j, readers in enumerate(work.readers) if readers & (mine | output) and not mine >> j & 1) for mine in later]
 
-    What is alive depends on the set alone, so each set is visited once. A node that fits below the peak so far and
-    leaves no more bytes than it found is run at once: whatever comes later is only easier.
+
+def best_order(work: Work) -> list[int] | None:
+    """The order with the lowest peak: A* over the sets of nodes that have run, where a path is as long as its highest
+    point. None where there are too many sets.
+
+    What is alive depends on the set alone, so each set is visited once. The bound on what is still to come: when a node
+    runs, it meets what it needs, and of what has run before all that is read later. A node that fits below this bound
+    and leaves no more bytes than it found is run at once: whatever comes later is only easier.
     """
-    everything = (1 << len(work.names)) - 1
-    nodes = [(i, 1 << i, work.needs[i], work.size[i]) for i in range(len(work.names))]
-    least = max((size + sum(work.size[j] for j in work.reads[i]) for i, _, _, size in nodes), default=0)  # no order has less
-    queue: list[tuple[int, int, int, int]] = [(least, 0, 0, 0)]  # peak, minus the nodes done (deep first), the set, bytes alive
-    came = {0: (least, 0, 0)}  # set -> its peak, the set before, the node between
+    count, together = len(work.names), at_once(work)
+    everything, before = (1 << count) - 1, [0] * count
+    for i, needs in enumerate(work.needs):
+        before[i] = needs | sum_bits(before[j] for j in bits(needs))
+    tables = [[sum(work.size[low + j] for j in bits(byte) if low + j < count) for byte in range(256)] for low in range(0, count, 8)]
+
+    def least(i: int, done: int) -> int:
+        """The fewest bytes alive while node i runs, if ``done`` ran before."""
+        alive, total = (done | before[i]) & together[i], work.size[i]
+        for table in tables:
+            total += table[alive & 255]
+            alive >>= 8
+        return total
+
+    nodes = [(i, 1 << i, work.needs[i], work.size[i], [k for k in range(count) if (together[k] & ~before[k]) >> i & 1])
+             for i in range(count)]  # the last: those whose least grows when i has run
+    start = max((least(i, 0) for i in range(count)), default=0)
+    queue: list[tuple[int, int, int, int]] = [(start, 0, 0, 0)]  # bound on the peak, minus the nodes done (deep first), the set, bytes alive
+    came = {0: (start, 0, 0)}  # set -> its bound, the set before, the node between
     while queue:
-        peak, depth, done, alive = heapq.heappop(queue)
+        bound, depth, done, alive = heapq.heappop(queue)
         if done == everything:
             return walk_back(came, done)
-        if peak > came[done][0]:
+        if bound > came[done][0]:
             continue
         if len(came) > STATES:
             return None
         moves = []
-        for i, bit, needs, size in nodes:
+        for i, bit, needs, size, grown in nodes:
             if not done & bit and not needs & ~done:
                 after = alive + size - freed(work, i, done)
-                moves.append((alive + size, after, i))
-                if after <= alive and alive + size <= peak:
+                moves.append((alive + size, after, i, grown))
+                if after <= alive and alive + size <= bound:
                     moves = moves[-1:]
                     break
-        for top, after, i in moves:
-            new, top = done | 1 << i, max(peak, top)
+        for top, after, i, grown in moves:
+            new = done | 1 << i
+            top = max([bound, top] + [least(k, new) for k in grown if not new >> k & 1])
             if new not in came or top < came[new][0]:
                 came[new] = (top, done, i)
                 heapq.heappush(queue, (top, depth - 1, new, after))
     return None
+
+
+def sum_bits(masks) -> int:
+    """The union of sets of bits."""
+    union = 0
+    for mask in masks:
+        union |= mask
+    return union
 
 
 def walk_back(came: dict, done: int) -> list[int]:

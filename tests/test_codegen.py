@@ -10,17 +10,20 @@ import pytest
 from minigraph import compiler, nvrtc, shim
 from minigraph.codegen.program import c_program, calls, cuda_program, kernel_of, kernels_source
 from minigraph.dialect import C, CUDA
+from minigraph.errors import GraphError
 from minigraph.fusible_graphs import HOSTILE
 from minigraph.fusion import fuse
 from minigraph.fuzz import evaluate
 from minigraph.check_backends import Case, check_cases
 from minigraph.fuzz_backends import draw
-from minigraph.ir import Builder
+from minigraph.ir import Builder, Graph, Node
 from minigraph.ops import OPS
 from minigraph.plan import Plan, make_plan
 from minigraph.text import parse
 from minigraph.tolerance import stored_right
 from minigraph.tracing import trace
+from minigraph.types import Type
+from minigraph.verify import verify
 
 needs_compiler = pytest.mark.skipif(compiler.find_compiler() is None, reason="there is no C compiler")
 needs_shim = pytest.mark.skipif(bool(shim.why_not()), reason=shim.why_not())
@@ -179,6 +182,13 @@ def test_dots_and_underscores_do_not_collide(backend):
                                    enumerate(("a.b", "a_b", "a.b.c", "a_b_c"))}) == []  # fmt: skip
 
 
+def test_other_scripts_never_get_this_far():
+    """What C would not read as a name is none in a graph."""
+    for name in ("\u00e9", "x\u0301", "\u03b1", "x y", "1x", "x-y"):
+        with pytest.raises(GraphError):
+            verify(Graph("g", (Node(name, "input", (), None, Type("f32", (3,))),), (("y", name),)))
+
+
 # ---- what was wrong once, smallest graphs first --------------------------------------------------------------------------
 
 F = np.float32
@@ -331,10 +341,20 @@ def test_random_graphs_in_cuda():
 @needs_nvrtc
 @pytest.mark.parametrize("arch", nvrtc.ARCHS)
 def test_every_kernel_compiles_for_gpus(arch):
+    """For one of them down to machine code, where too much shared memory is an error."""
     found: dict = {}
     for index in range(25):
         calls(draw(103, index).plan, CUDA, 1, found)
-    for text, _ in EDGES.values():
+    for text, _ in [*EDGES.values(), *SMALL.values()]:
         calls(plan(text, 100), CUDA, 1, found)
     calls(make_plan(hostile_graph(HOSTILE[:12])), CUDA, 1, found)
-    assert nvrtc.compile(kernels_source(list(found.values()), CUDA), arch).code and len(found) > 80
+    source = kernels_source(list(found.values()), CUDA)
+    assert nvrtc.compile(source, arch, to="cubin" if arch == 80 else "ptx").code and len(found) > 80
+
+
+@needs_nvrtc
+def test_too_much_shared_memory_is_refused():
+    """So that the test above can fail."""
+    source = 'extern "C" __global__ void k(float *y) { __shared__ double s[6145]; s[threadIdx.x] = 1; __syncthreads(); y[0] = s[3]; }'
+    with pytest.raises(nvrtc.NvrtcError, match="shared"):
+        nvrtc.compile(source, 80, to="cubin")

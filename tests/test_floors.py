@@ -36,6 +36,7 @@ FLOORS = (
     ("tolerance",),
     ("check_backends",),
     ("fuzz_backends", "fuzz_layout", "bench_sparse"),
+    ("llm_contenders",),
     ("bench_gpu", "bench_llm", "bench_cpu", "bench_memory", "bench_quant"),
     ("bench",),
     ("cli",),

@@ -187,15 +187,15 @@ def test_a_function_may_change_its_cache_and_its_results_stay():
 
 def test_the_benchmark_of_language_models_counts_right():
     """Without a model: a contender whose next token is the last one plus 1."""
-    from minigraph import bench_llm
+    from minigraph import bench_llm, llm_contenders
 
     def toy(threads):
         def step(token, position):
             return np.eye(8)[(token + 1) % 8]
 
-        return bench_llm.Model(lambda ids: step(ids[-1], 0), step, lambda: None)
+        return llm_contenders.Model(lambda ids: step(ids[-1], 0), step, lambda: None)
 
-    first = bench_llm.first_tokens(toy(1), {"tokens": [1, 2], "count": 4}, 0.0)
+    first = llm_contenders.first_tokens(toy(1), {"tokens": [1, 2], "count": 4}, 0.0)
     assert first["tokens"] == [3, 4, 5, 6] and 0 < first["now"] <= first["peak"]
     one = {**first, "steps": [(2.0, 1.0), (4.0, 3.0)], "prefill": [(1.0, 1.0)], "read": [(1.0, 0.5)]}
     other = {**one, "steps": [(6.0, 1.0), (6.0, 1.0)], "read": [], "tokens": [3]}

@@ -12,11 +12,13 @@ from minigraph.ir import defs
 from minigraph.plan import make_plan
 from minigraph.run_numpy import run
 from minigraph.teach import sources
+from minigraph.teach.api import hint
 from minigraph.teach.exercises.ch08 import (
-    PRODUCT_TARGETS, PRODUCTS, SPACE, TARGETS, alone, bytes_moved, emit, emit_turned, fuse, fuse_epilogues, fuse_freely,
+    PRODUCT_TARGETS, PRODUCTS, SPACE, TARGETS, alone, bare, bytes_moved, emit, emit_turned, fuse, fuse_epilogues,
+    fuse_freely, fuse_greedily,
 )  # fmt: skip
 from minigraph.teach.graphs import larger_graphs, special_inputs
-from minigraph.teach.judge_groups import judge_groups
+from minigraph.teach.judge_groups import judge_groups, judge_one_graph
 from minigraph.teach.partitions import Grouped, copied, element_wise, elements, fault, in_order, waiting, with_product
 from minigraph.teach.tryout import partition_of, try_fuser, try_lines
 from minigraph.text import parse
@@ -105,7 +107,7 @@ def test_a_fuser_must_give_the_same_answer_again():
 
 def test_bytes_are_counted_as_plans_count_them():
     for graph in (*TARGETS, GELU):
-        if graph.name in ("given", "dead", "watched", "turned"):  # no launch, an unread store, an effect, a view
+        if graph.name in ("given", "dead", "watched", "turned", "flipped"):  # no launch, an unread store, an effect, views
             continue
         for groups in (alone(graph), fuse(graph)):
             assert bytes_moved(graph, groups) == make_plan(partition_of(graph, groups)).bytes_moved, graph.name
@@ -186,3 +188,18 @@ def test_kernels_are_shown_side_by_side():
     shown = sources.show_kernels(package_fuse(GELU))
     assert repr(shown).count("tanh_1 = ") == 2 and "__global__" in repr(shown)
     assert shown._repr_mimebundle_()["text/html"].count("<pre") == 2
+
+
+def test_a_group_without_names_and_a_hint_for_a_refutation_get_a_sentence(capsys):
+    failure, _ = judge_one_graph(lambda graph: [()], TARGETS[0], element_wise)
+    assert failure.kind == "not-groups" and "A group is empty" in failure.sentence
+    hint(fuse_greedily)
+    assert "no hints" in capsys.readouterr().out
+
+
+def test_what_ends_behind_a_product_is_element_wise():
+    for graph in PRODUCT_TARGETS:
+        if graph.name in ("flipped", "single", "totals"):
+            assert fault(graph, [("p", "y")], with_product)[0] == "illegal"
+    with_needless = ["const float a = ( x[i]*(w[i]) );", "y[i] = (fabsf(a));"]
+    assert list(map(bare, with_needless)) == ["const float a = x[i]*w[i];", "y[i] = (fabsf(a));"]

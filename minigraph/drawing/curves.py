@@ -20,13 +20,13 @@ Curve = Sequence[tuple[float, float]]
 
 def draw_curves(curves: Mapping[str, Curve], *, x_label: str, y_label: str, title: str = "", label: str = "",
                 log: str = "xy", x_unit: str = "", y_unit: str = "", marks: Sequence[tuple[float, str]] = (),
-                steps: bool = False) -> Plot:
+                steps: bool = False, x_ticks: Sequence[float] = ()) -> Plot:
     """One plot of up to six curves, each a name and its (x, y) pairs.
 
     ``label`` says where measured numbers are from and is written into the picture. ``log``: the axes with a logarithmic
     scale. ``x_unit`` and ``y_unit`` ("s", "B") are written with prefixes. ``marks``: (x, text) of vertical lines, for a
-    knee. ``steps``: values hold until the next, as those of a running maximum. Raises MinigraphError where a curve
-    cannot be drawn.
+    knee. ``steps``: values hold until the next, as those of a running maximum. ``x_ticks``: where the x axis has ticks.
+    Raises MinigraphError where a curve cannot be drawn.
     """
     check(curves, log)
     title = title or f"{y_label} over {x_label}"
@@ -40,6 +40,8 @@ def draw_curves(curves: Mapping[str, Curve], *, x_label: str, y_label: str, titl
                       drawstyle="steps-post" if steps else "default")
         for axis, name, unit in (("x", x_label, x_unit), ("y", y_label, y_unit)):
             set_axis(axes, axis, name, unit, axis in log)
+        if x_ticks:
+            axes.set_xticks(x_ticks)
         for x, text in marks:
             axes.axvline(x, color=GREY, linewidth=1, linestyle=(0, (2, 2)))
             axes.annotate(text, (x, 1), xycoords=("data", "axes fraction"), xytext=(4, -2), textcoords="offset points",

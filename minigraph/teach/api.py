@@ -120,6 +120,8 @@ def answer(exercise: Exercise, function: Callable, case: tuple):
 
 def hint(function: Callable) -> None:
     """Print the next hint: the idea (or what is known about the last mistake), the algorithm, the skeleton."""
+    if getattr(function, "__name__", None) in {*REFUTATIONS, *BENCHMARKS, *BAKED}:
+        return print("A refutation has no hints; its sentences are the hints.")
     exercise = find(function)
     entry = state.load()["hints"].get(exercise.name, {})
     level, note = int(entry.get("level", 0)), str(entry.get("note", ""))

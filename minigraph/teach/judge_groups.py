@@ -73,6 +73,9 @@ def judge_one_graph(function: Callable, graph: Graph, members: Members) -> tuple
         return failure, []
     groups = in_order(answer, graph)
     if groups is None:
+        parts = answer if isinstance(answer, (list, tuple)) else ()
+        if any(isinstance(part, (list, tuple, set, frozenset)) and not part for part in parts):
+            return Failure("not-groups", "A group is empty: each group has at least one name in it.", graph, answer), []
         what = "None (is a return missing?)" if answer is None else article(answer)
         return Failure("not-groups", f"Your function returned {what}, and a list of tuples of names is wanted, such as"
                        " [('a', 'y')].", graph, answer), []

@@ -162,7 +162,7 @@ def with_product(nodes: dict[str, Node], group: tuple[str, ...]) -> str:
         return f"{products[0]} ends its group: what is before a product shares no loop with it."
     if nodes[products[0]].type.shape != nodes[group[-1]].type.shape:
         return f"{products[0]} has another shape than the loop over {group[-1]}."
-    return element_wise(nodes, tuple(name for name in group if name not in products))
+    return element_wise(nodes, (*(name for name in group if name not in products), group[-1]))
 
 
 # ---- a node in several groups ---------------------------------------------------------------------------------------

@@ -78,7 +78,7 @@ from minigraph.teach.exercises.ch07 import without_wait
 print(inspect.getsource(without_wait))
 # %% [markdown]
 # A benchmark is there to say which of two programs is faster. Change the two graphs so that it calls one of them the faster one,
-# and in truth that one takes at least twice as long. At most 6 nodes each.
+# and in truth that one takes at least twice as long. At most 6 nodes each, inputs included.
 # %% refute_benchmark=without_wait
 # %% [markdown]
 # ## Stretch: a host that runs ahead

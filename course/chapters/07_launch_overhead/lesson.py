@@ -33,7 +33,7 @@ predict("How many launches is the network, one for each operation?", None,
         lambda: mg.stats(network).launches)
 # %% [markdown]
 # The fewer, the better. `fuse` groups operations into launches, and `make_plan` lays them out in memory. How `fuse` decides is
-# chapter 08; today it is a switch with three positions.
+# chapter 08; today it is a switch with three positions. (`rows=0` says: generate no product, however few rows it has.)
 # %%
 ways = {"each operation a launch": mg.fuse(network, enabled=False),
         "a library does the products": mg.fuse(network, rows=0),
@@ -130,8 +130,11 @@ predicted = "predicted by the launch model, A100"
 events = launch_model.schedule(eager, "a100")
 mg.draw_timeline(events, predicted, title="128 eager launches")
 # %% [markdown]
-# The title answers our question: nearly always, the device waits for the next launch. There are two cures. **Fewer, bigger launches**: fusion. **Cheaper launches**:
-# record them once and replay the recording with a single call, which CUDA calls a *graph* (and `torch.compile` a mode,
+# The title answers our question: nearly always, the device waits for the next launch. (It is a little less time than in the
+# table, which adds launches and work. Here the host runs ahead, and all work but the last hides behind the next launch.)
+#
+# There are two cures. **Fewer, bigger launches**: fusion. **Cheaper launches**: record them once and
+# replay the recording with a single call, which CUDA calls a *graph* (and `torch.compile` a mode,
 # `reduce-overhead`). Both together, with a box for each layer, named after the value that it stores:
 # %%
 replayed = launch_model.schedule(plans["products are generated"], "a100", "graph")
@@ -193,8 +196,8 @@ measure("narrow network", live=lambda: launches.per_operation(programs, 128))
 # %% nbval-ignore-output
 measure("GPT-2 block", live=launches.gpt2_share)
 # %% [markdown]
-# On an idle machine we measured 87 to 93 %. If all the rest took no time at all, the block would be about 10 % faster. The
-# products decide there. Fusion wins where launches or memory traffic decide.
+# On a quiet machine we measured a share of 87 to 93 %; one that others use may show another. With nine tenths, the block would be
+# 1.1 times as fast if all the rest took no time at all. The products decide there. Fusion wins where launches or memory traffic decide.
 #
 # ## The clock that lies
 #

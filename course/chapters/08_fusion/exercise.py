@@ -37,10 +37,13 @@ graph example(x: f32[4], w: f32[2,4]) -> (seen, y) {
 for name, readers in users(example).items():
     node = example[name]
     print(f"{name:5} {OPS[node.op].kind.value:12} {str(node.type.shape):8} read by {readers}")
+# %% [markdown]
+# Write your groups down. Then look:
+# %%
 draw_clusters(example, groups=[("a", "b", "c"), ("s",), ("d", "seen"), ("e",), ("y",)])
 # %% [markdown]
 # Bold arrows go through memory. `c` ends its group, for `s` and `d` read it and are in two. `seen` is an output. `e` is smaller than
-# `y`. Now the walk that finds this. About 17 lines.
+# `y`. Now the walk that finds this. About 16 lines.
 # %% exercise=fuse
 # %%
 check(fuse)
@@ -80,7 +83,8 @@ from minigraph.teach.exercises.ch08 import fuse_freely, fuse_greedily
 for wrong in (fuse_greedily, fuse_freely):
     print(inspect.getsource(wrong))
 # %% [markdown]
-# Find a graph on which the groups of `fuse_greedily` wait for each other. At most 6 nodes. On the graph below they do not: change it.
+# Find a graph on which the groups of `fuse_greedily` wait for each other. At most 6 nodes, inputs included. On the
+# graph below they do not: change it.
 # %% refute=fuse_greedily
 # %% [markdown]
 # And one on which `fuse_freely` computes more elements than there are.
@@ -88,7 +92,7 @@ for wrong in (fuse_greedily, fuse_freely):
 # %% [markdown]
 # ## Stretch: epilogues
 #
-# A product may open a group. About 21 lines, most of which you have already.
+# A product may open a group. About 20 lines, most of which you have already.
 # %% exercise=fuse_epilogues
 # %%
 check(fuse_epilogues)

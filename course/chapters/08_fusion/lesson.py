@@ -196,9 +196,11 @@ graph residual(x: f32[64,64], w: f32[64,64]) -> (y) {
 }""")
 mg.draw_clusters(residual, groups=[("r", "y"), ("p",)])
 # %% [markdown]
-# Group 1 needs `p`. Group 2 needs `r`. Neither can run first: a **cycle**, though the graph has none. With the rule, there can
-# be none: whatever leaves a node that joined stays inside its group. So the only way out of a group is its last value, and no way
-# leads from there back to an operand. No search for cycles is needed.
+# Group 1 needs `p`. Group 2 needs `r`. Neither can run first: a **cycle**, though the graph has none.
+#
+# With the rule, there can be none. Every member of a group leads to the last value, for all that reads it is inside as well. So the
+# only way out is the last value. If a way led from there back to an operand of a member, it would go on to the last value, and
+# the graph itself would have a cycle. No search is needed.
 #
 # ## Computing twice
 #

@@ -43,7 +43,7 @@ for node in example.nodes:
     print(f"{node.name}  {OPS[node.op].kind.value:12} {list(node.type.shape)}")
 # %% [markdown]
 # `a` and `b` share the first walk. `c` is one number a row, between the walks. `d`, `e` and `s` are the second walk, and `y`
-# needs none: 2. About 9 lines.
+# needs none: 2. About 10 lines.
 # %% exercise=walks
 # %%
 check(walks)
@@ -58,12 +58,13 @@ from minigraph.teach.exercises.ch09 import fuse_by_shape
 
 print(inspect.getsource(fuse_by_shape))
 # %% [markdown]
-# Find a graph on which it puts together what cannot be one launch. At most 6 nodes. On the graph below it does no harm: change it.
+# Find a graph on which it mixes up two axes, so that it puts together what cannot be one launch. At most 6 nodes, inputs
+# included. On the graph below it does no harm: change it.
 # %% refute=fuse_by_shape
 # %% [markdown]
 # ## Stretch: attention in tiles
 #
-# FlashAttention's forward pass, for one head. About 12 lines.
+# FlashAttention's forward pass, for one head. About 13 lines.
 # %% exercise=tiled_attention
 # %%
 check(tiled_attention)

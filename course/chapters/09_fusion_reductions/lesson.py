@@ -57,7 +57,7 @@ print(source(mg.trace(softmax, x="f32[4,10]", name="softmax")))
 # Memory sees one read.
 #
 # The second walk and the third both need `e`. What to do with such a value? **Keep** it or **recompute** it. The generator
-# recomputes what is cheap, such as a subtraction, and keeps what is dear: the exponentials lie in `e_row`. That array is as
+# recomputes what is cheap, such as a subtraction (the `d` of `layer_norm` below), and keeps what is dear: the exponentials lie in `e_row`. That array is as
 # long as a row, not as the matrix.
 #
 # The norms work in the same way.
@@ -109,6 +109,9 @@ faster = {name: round(time.times_faster(times[0][1]), 1) for name, time in times
 assert not find_compiler() or list(faster.values())[-1] > 1
 print("times as fast as NumPy:", faster)
 # %% [markdown]
+# Compare the two C programs. A quarter of the trips is left, but more than a quarter of the time: both compute an exponential for
+# each element, and fusion takes none of that away. (The first step, from NumPy to C, is not fusion.)
+#
 # ## The wrong axis on a square matrix
 #
 # Somebody forgets `keepdims`. With 32 rows of 64, NumPy objects, and so does the tracer:
@@ -228,7 +231,7 @@ print(table([{"way": name, "launches": len(plan.launches), "MB moved": round(pla
              for name, plan in plans.items()]))
 mg.draw_clusters(mg.fuse(traced(n), rows=n))
 # %% [markdown]
-# (Unfused, the launches write into each other's memory, so one matrix is enough there, too.) As long as the two products
+# (Unfused, a launch writes over an operand that nobody needs any more, so one matrix is enough there, too.) As long as the two products
 # are apart, the matrix between them must be stored.
 #
 # In one launch it need not be. Take a **tile** of 128 keys. Compute 128 scores of a row, update *m* and *s*, and carry a third
@@ -239,7 +242,8 @@ from minigraph.dialect import CUDA
 
 words = ("largest", "shrink", "total", "mixed", "first")
 code = source(ways["one launch"], CUDA)
-print(*[line for line in code.splitlines()[1:] if any(word in line for word in words)], sep="\n")
+shown = [line if any(word in line for word in words) else "  …" for line in code.splitlines()[1:]]
+print(*[line for line, before in zip(shown, ["", *shown]) if line != before], sep="\n")
 # %% [markdown]
 # `part[0]` is at first the tile's maximum, and then its sum. `shift` is our remedy for -inf. The division comes last, once for
 # each number of the result.
@@ -256,7 +260,7 @@ def memory(plan):
 lengths = [128, 256, 512, 1024, 2048, 4096]
 mg.draw_curves({"scores stored": [(n, memory(mg.make_plan(traced(n)))) for n in lengths],
                 "in tiles": [(n, memory(mg.make_plan(mg.fuse(traced(n), rows=n)))) for n in lengths]},
-               x_label="tokens", y_label="memory of one head", y_unit="B",
+               x_label="tokens", y_label="memory of one head", y_unit="B", x_ticks=lengths,
                title="n² against n: inputs, result, and all between")
 # %% [markdown]
 # With the scores stored, twice the length soon is four times the memory. In tiles it is twice: `q`, `k`, `v` and the result. That answers
@@ -266,8 +270,8 @@ mg.draw_curves({"scores stored": [(n, memory(mg.make_plan(traced(n)))) for n in 
 # ## Is it right?
 #
 # Not to the bit: the terms are added in another order. So compare with float64, and ask for a **rounding bound**. A sum of *n* terms in any
-# order is off by at most *c* · *n* · *u* · Σ|terms|, where *u* is half of float32's spacing at 1. With *c* = 4 there is
-# room for the rounding of the scores.
+# order is off by at most *c* · *n* · *u* · Σ|terms|, where *u* is half of float32's spacing at 1. We take *c* = 4, a margin for
+# the rounding of the scores.
 # %% nbval-ignore-output
 from minigraph.backends import bind
 

@@ -184,7 +184,8 @@ for graph in (columns, rowwise):
 #
 # ## int8 that is not faster
 #
-# Now the clock: a matrix of 2,048 by 4,096, one row at a time, and 64 rows. In generated C, one thread. The last line has the activations in int8, too.
+# Now the clock: a matrix of 2,048 by 4,096, in generated C on one thread, first for one row, then for 64. *int8 times int8* has the activations in int8, too,
+# and adds up integers.
 # %% nbval-ignore-output
 from minigraph.bench_quant import integers
 from minigraph.bench_sparse import caller, own_time
@@ -213,6 +214,8 @@ if find_compiler():
         print(table([{"rows": rows, "weights": name, "bytes, float32 = 1": round(size, 2),
                       "times as fast": round(gain, 2)} for name, (size, gain) in found.items()]))
         assert rows > 1 or found["int8, expanded first"][1] < 1
+else:
+    print("There is no C compiler here, so nothing was measured.")
 # %% [markdown]
 # One row: each weight is used once. Memory decides (**memory-bound**), and time follows bytes: expanded int8 is *slower* than float, and the
 # fused blocks are quicker. 64 rows: each weight is used 64 times, and arithmetic decides (**compute-bound**). Small weights save no arithmetic; they add
@@ -289,6 +292,8 @@ if find_compiler():
     print("times as fast:",
           {name: round(one.times_faster(times["dense"]), 2) for name, one in times.items()})
     assert times["2:4"].median < times["unstructured"].median
+else:
+    print("There is no C compiler here, so nothing was measured.")
 # %% [markdown]
 # Zeros anywhere are still stored, read and multiplied: the loop has no time to ask. A pattern tells beforehand where they are. 2:4 needs two bits for each
 # value kept, blocks need an index for each block. What pruning costs in accuracy is another matter: models are mostly trained again after it.
@@ -299,7 +304,6 @@ if find_compiler():
 # the bytes of a token are the bytes of the weights, and memory bounds the speed. (Without the file, this shows the tiny model.)
 # %% nbval-ignore-output
 from minigraph.models.gguf_file import ModelError, find_model, read
-from minigraph.models.packed import FORMATS
 
 try:
     tensors = read(find_model()).tensors.values()

@@ -78,6 +78,13 @@ def count_live_only(graph):
                for node in graph.nodes)
 
 
+def count_reaching(graph):
+    needed = {value for _, value in graph.outputs}
+    for node in reversed(graph.nodes):
+        needed |= set(node.inputs) if node.name in needed else set()
+    return sum(node.op not in NO_LAUNCH and node.name in needed for node in graph.nodes)
+
+
 def count_operations_once(graph):
     return len({node.op for node in graph.nodes} - set(NO_LAUNCH))
 
@@ -108,8 +115,8 @@ COUNTED = tuple(parse(text) for text in (
     "graph wide(x: f32[3]) -> (y) {\n y = broadcast_to(x) {shape=[2,3]}\n return y\n}",
     "graph part(x: f32[4]) -> (y) {\n y = slice(x) {start=[0], stop=[2], step=[1]}\n return y\n}",
     "graph joined(x: f32[4]) -> (y) {\n y = concat(x, x) {axis=0}\n return y\n}",
-    "graph shown(x: f32[4]) -> (y) {\n seen = print(x) {label=\"x\"}\n y = neg(x)\n return y\n}",
     "graph unread(x: f32[4]) -> (y) {\n z = exp(x)\n y = neg(x)\n return y\n}",
+    "graph shown(x: f32[4]) -> (y) {\n seen = print(x) {label=\"x\"}\n y = neg(x)\n return y\n}",
     "graph scaled(x: f32[4]) -> (y) {\n c = const(2.0) : f32[]\n y = mul(x, c)\n return y\n}",
     "graph again(x: f32[4]) -> (y) {\n a = neg(x)\n y = neg(a)\n return y\n}",
     "graph twice(x: f32[4]) -> (y) {\n a = neg(x)\n b = neg(x)\n y = add(a, b)\n return y\n}",
@@ -222,9 +229,9 @@ def break_even(operands, itemsize, flops, overhead, bandwidth, peak):
     """The knee: the fewest elements with which an operation works as long as its launch takes.
 
     The operation is element-wise: an element is read from ``operands`` arrays and written to one,
-    ``itemsize`` bytes each time, and takes ``flops`` operations. Its share of the work is the longer
-    of the two: moving its bytes at ``bandwidth`` bytes a second, or computing its flops at ``peak``
-    flops a second. Returns an int, rounded up (np.ceil gives a float).
+    ``itemsize`` bytes each time, and takes ``flops`` operations, 0 if it only copies. Its share of the
+    work is the longer of the two: moving its bytes at ``bandwidth`` bytes a second, or computing its
+    flops at ``peak`` flops a second. Returns an int, rounded up (np.ceil gives a float).
 
     c = a + b in float32:  break_even(2, 4, 1, overhead=1.0, bandwidth=60.0, peak=1000.0)
     is 5, because an element moves 12 bytes, and 5 of them are moved in 1 second.
@@ -294,6 +301,10 @@ def even_flops_only(operands, itemsize, flops, overhead, bandwidth, peak):
     return rounded_up(overhead / (flops / peak))
 
 
+def even_divides_by_flops(operands, itemsize, flops, overhead, bandwidth, peak):
+    return rounded_up(min(overhead * bandwidth / ((operands + 1) * itemsize), overhead * peak / flops))
+
+
 def even_unrounded(operands, itemsize, flops, overhead, bandwidth, peak):
     return np.ceil(overhead / max((operands + 1) * itemsize / bandwidth, flops / peak)).item()
 
@@ -303,7 +314,7 @@ def even_one_array(operands, itemsize, flops, overhead, bandwidth, peak):
 
 
 def even_cases() -> list[tuple]:
-    rows = ((2, 4, 1), (1, 4, 1), (1, 8, 1), (2, 2, 1), (3, 4, 2), (1, 4, 256), (2, 4, 512), (1, 8, 320))
+    rows = ((2, 4, 1), (1, 4, 1), (1, 8, 1), (2, 2, 1), (3, 4, 2), (1, 4, 256), (2, 4, 512), (1, 8, 320), (1, 4, 0))
     return [*((*row, 4.0, BANDWIDTH, PEAK) for row in rows), (2, 4, 1, *GPU), (1, 4, 1, *GPU), (2, 4, 1536, *GPU)]
 
 
@@ -490,6 +501,8 @@ EXERCISES = (
                  " elements, and a copy is a launch."),
          Mistake(count_live_only, "wrong-value", "A value that nobody reads is computed all the same, until a pass"
                  " deletes it: it is a launch."),
+         Mistake(count_reaching, "wrong-value", "What leads to no output is computed all the same, and a print is seen:"
+                 " each is a launch, whether read or not. Deleting is dce's work (chapter 05)."),
          Mistake(count_operations_once, "wrong-value", "Two nodes of the same operation are two launches: count nodes,"
                  " not kinds of operation."),
          Mistake(count_equal_once, "wrong-value", "Two equal nodes are launched twice: merging them is another pass's"
@@ -560,6 +573,8 @@ EXERCISES = (
          Mistake(even_bytes_only, "wrong-value", "An operation with many flops an element computes longer than it"
                  " moves: take the longer one."),
          Mistake(even_flops_only, "wrong-value", "Most operations move longer than they compute: take the longer one."),
+         Mistake(even_divides_by_flops, "raises", "An operation that only copies has 0 flops: divide by the longer"
+                 " time, not by each of the two."),
          Mistake(even_unrounded, "wrong-value", "This is the number, as a float: make it an int."),
          Mistake(even_one_array, "wrong-value", "Every operand is read and the result is written: an element moves"
                  " (operands + 1) * itemsize bytes.")),

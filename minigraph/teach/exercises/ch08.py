@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 
@@ -50,6 +51,9 @@ TARGETS = tuple(parse(text) for text in (
     "graph long(x: f32[4]) -> (y) {\n a = neg(x)\n b = exp(a)\n c = abs(b)\n d = sin(c)\n y = neg(d)\n return y\n}",
     "graph late(x: f32[4]) -> (z, y) {\n a = neg(x)\n z = sin(x)\n b = exp(a)\n y = add(b, a)\n return z, y\n}",
     "graph twice(x: f32[4]) -> (one, other) {\n a = neg(x)\n b = exp(a)\n return one = b, other = b\n}",
+    "graph fed(x: f32[4,4], w: f32[4,4]) -> (y) {\n a = exp(x)\n y = matmul(a, w)\n return y\n}",
+    "graph flipped(x: f32[4,4]) -> (y) {\n a = exp(x)\n y = transpose(a) {perm=[1,0]}\n return y\n}",
+    "graph single(x: f32[1]) -> (y) {\n a = exp(x)\n y = sum(a) {axis=[0], keepdims=true}\n return y\n}",
     "graph nested(x: f32[4]) -> (y, z) {\n a = exp(x)\n b = neg(a)\n c = abs(b)\n y = add(b, c)\n z = sum(y)"
     " {axis=[0]}\n return y, z\n}",
 ))  # fmt: skip
@@ -152,6 +156,14 @@ def bytes_without_outputs(graph, groups):
     return moved(graph, groups, outputs=False)
 
 
+def bytes_public_names(graph, groups):
+    """Looks for the public names among the groups' values."""
+    public = {name for name, _ in graph.outputs}
+    read = {name: [other.name for other in graph.nodes if name in other.inputs] for name in defs(graph)}
+    written = [name for group in groups for name in group if name in public or not set(read[name]) <= set(group)]
+    return moved(graph, groups, stored=lambda group: [name for name in group if name in written])
+
+
 def bytes_without_reads(graph, groups):
     return moved(graph, groups, reads=False)
 
@@ -208,10 +220,15 @@ def fuse(graph):
     """Partition a graph into loops: a list of groups, each a tuple of names. Element-wise fusion only.
 
     Every operation (a node that is no input and no constant) is in exactly one group. A node joins the
-    group of its readers if it is element-wise (``OPS[node.op].kind is Kind.ELEMENTWISE``), if so is the
-    last node of that group, with the same ``type.shape``, if all its readers are in that one group, and
-    if it is no output. Otherwise it starts a group, as the last node of it. Make as few groups as that
-    allows. The order of the groups, and the order in a group, do not matter.
+    group of its readers if
+
+    - all its readers are in that one group,
+    - it is no output,
+    - it is element-wise (``OPS[node.op].kind is Kind.ELEMENTWISE``), and so is the group's last node,
+    - and these two have the same ``type.shape``.
+
+    Otherwise it starts a group, as the last node of it. Make as few groups as that allows. The order of
+    the groups, and the order in a group, do not matter.
 
     From x: f32[4], a = exp(x), b = neg(a), s = sum(b), y = add(b, s) and ``return y``:
     [("a", "b"), ("s",), ("y",)]. Both s and y read b, and they are in two groups.
@@ -350,6 +367,12 @@ def fuse_any_operation(graph):
 def fuse_into_anything(graph):
     def may(node, end):
         return is_map(node) and (node.type.shape == end.type.shape or not is_map(end))
+    return walk_back(graph, lambda node, ends, facts: join_if(may, node, one_of(node, ends, facts)))
+
+
+def fuse_into_its_shape(graph):
+    def may(node, end):
+        return is_map(node) and node.type.shape == end.type.shape
     return walk_back(graph, lambda node, ends, facts: join_if(may, node, one_of(node, ends, facts)))
 
 
@@ -492,6 +515,14 @@ def emit_backwards(graph, group):
     return tuple(found)
 
 
+def emit_in_parentheses(graph, group):
+    nodes = defs(graph)
+    texts = {name: OPS[nodes[name].op].expr.format(*(f"({one})" if one in group else f"({one}[i])"
+                                                     for one in nodes[name].inputs)) for name in group}
+    last = group[-1]
+    return [*(f"const float {name} = ({texts[name]});" for name in group[:-1]), f"{last}[i] = ({texts[last]});"]
+
+
 def emitted(graph, group, value=None, line=None, operands=lambda inputs: inputs, names=None):
     """The solution with one thing changed; the mistakes below are made of it."""
     nodes = defs(graph)
@@ -531,6 +562,12 @@ def emit_store_is_local(graph, group):
     f" {text};")
 
 
+def emit_storing_outputs(graph, group):
+    outputs = {value for _, value in graph.outputs}
+    return emitted(graph, group, line=lambda name, text: f"{name}[i] = {text};" if name in outputs else
+                   f"const float {name} = {text};")
+
+
 def emit_local_first(graph, group):
     return [*emitted(graph, group, line=lambda name, text: f"const float {name} = {text};"), f"{group[-1]}[i] ="
     f" {group[-1]};"]
@@ -565,13 +602,21 @@ def emit_one_text(graph, group):
 
 
 def as_lines(function):
-    """A tuple of lines is a list of lines, and spaces between words do not matter."""
+    """A tuple of lines is a list of lines; spaces between words and needless parentheses do not matter."""
     def call(graph, group):
         got = function(graph, group)
         if isinstance(got, (list, tuple)) and all(isinstance(line, str) for line in got):
-            return [" ".join(line.split()) for line in got]
+            return [bare(" ".join(line.split())) for line in got]
         return got
     return call
+
+
+def bare(line: str) -> str:
+    """A line of C without parentheses around a name, an element, or all that is on the right: they change nothing."""
+    line = re.sub(r"(?<!\w)\( ?(\w+(?:\[i\])?) ?\)", r"\1", line)
+    left, sign, right = line.partition(" = ")
+    whole = re.fullmatch(r"\( ?([^()]*?) ?\);", right)
+    return f"{left}{sign}{whole[1]};" if whole else line
 
 
 def emit_cases():
@@ -626,6 +671,10 @@ PRODUCT_TARGETS = tuple(parse(text) for text in (
     "graph used(x: f32[4,4], w: f32[4,4]) -> (p, y) {\n p = matmul(x, w)\n y = neg(p)\n return p, y\n}",
     "graph forked(x: f32[4,4], w: f32[4,4]) -> (y, z) {\n p = matmul(x, w)\n y = neg(p)\n z = exp(p)\n return y, z\n}",
     "graph spread(x: f32[1,4], w: f32[4,4], v: f32[4,4]) -> (y) {\n p = matmul(x, w)\n y = add(p, v)\n return y\n}",
+    "graph flipped(x: f32[4,4], w: f32[4,4]) -> (y) {\n p = matmul(x, w)\n y = transpose(p) {perm=[1,0]}\n return"
+    " y\n}",
+    "graph single(x: f32[1,4], w: f32[4,1]) -> (y) {\n p = matmul(x, w)\n y = sum(p) {axis=[1], keepdims=true}\n"
+    " return y\n}",
     "graph totals(x: f32[4,4], w: f32[4,4]) -> (y) {\n p = matmul(x, w)\n y = sum(p) {axis=[1]}\n return y\n}",
 ))  # fmt: skip
 
@@ -634,8 +683,8 @@ def fuse_epilogues(graph):
     """As ``fuse``, and a matmul may open a group: what follows it element by element is its epilogue.
 
     A matmul (``node.op == "matmul"``) joins the group of its readers by the same rules, if that group
-    has no other matmul yet. And nothing joins the group of a matmul that reads it: a product reads
-    each element of its operands many times.
+    has no other matmul yet. A node that a matmul reads joins no group: a product reads each element of
+    its operands many times.
 
     From p = matmul(x, w), a = add(p, b), y = tanh(a) and ``return y``:  [("p", "a", "y")].
     With q = exp(x) and p = matmul(q, w), q stays alone.
@@ -664,20 +713,22 @@ def fuse_epilogues(graph):
     ### END SOLUTION
 
 
-def epilogues(graph, product=True, most=1, feeds=False, shape=True, apart=True, alone_first=False):
+def epilogues(graph, product=True, most=1, feeds=False, shape=True, apart=True, alone_first=False, stored=True,
+              ends_map=True, maps=True):
     """The solution with one thing changed; the mistakes below are made of it."""
     taken = Counter()
 
     def choose(node, ends, facts):
         nodes, readers, outputs, _ = facts
         found = None
-        if ends and (len(ends) == 1 or not apart) and node.name not in outputs and is_map(ends[0]):
+        open_to = ends and (is_map(ends[0]) or not ends_map)
+        if open_to and (len(ends) == 1 or not apart) and (node.name not in outputs or not stored):
             fits = not shape or node.type.shape == ends[0].type.shape
             fits = fits and (feeds or all(nodes[name].op != "matmul" for name in readers[node.name]))
             wanted = node.op == "matmul" and product and taken[ends[0].name] < most
             if alone_first and node.op == "matmul":
                 wanted = wanted and readers[node.name] == [ends[0].name]
-            found = ends[0] if fits and (is_map(node) or wanted) else None
+            found = ends[0] if fits and ((is_map(node) and maps) or wanted) else None
         if node.op == "matmul":
             taken[(found or node).name] += 1
         return found
@@ -727,6 +778,18 @@ def epilogues_any_shape(graph):
 
 def epilogues_first_reader(graph):
     return epilogues(graph, apart=False)
+
+
+def epilogues_outputs_too(graph):
+    return epilogues(graph, stored=False)
+
+
+def epilogues_into_anything(graph):
+    return epilogues(graph, ends_map=False)
+
+
+def epilogues_products_only(graph):
+    return epilogues(graph, maps=False)
 
 
 def epilogues_bias_only(graph):
@@ -806,6 +869,8 @@ EXERCISES = (
                  " be an output, or be read by another group."),
          Mistake(bytes_without_outputs, "wrong-value", "The caller reads the outputs, so they are written, though no"
                  " node reads them."),
+         Mistake(bytes_public_names, "wrong-value", "graph.outputs has pairs (public name, value), and the groups hold"
+                 " values: take the second of each pair."),
          Mistake(bytes_without_reads, "wrong-value", "Reading goes through memory, too: count what a group reads."),
          Mistake(bytes_without_writes, "wrong-value", "Writing goes through memory, too: count what a group writes."),
          Mistake(bytes_elements, "wrong-value", "These are elements. A float32 has four bytes: type.nbytes counts"
@@ -843,6 +908,9 @@ EXERCISES = (
                  " product needs more than one element."),
          Mistake(fuse_into_anything, "illegal", "The group must be a loop of element-wise nodes: a sum, a print or a"
                  " product cannot take anything in. Ask the kind of its last node, too."),
+         Mistake(fuse_into_its_shape, "illegal", "An equal shape is not enough: a product, a transpose, or a sum along"
+                 " an axis of length 1 can have its operand's shape, and is no loop of element-wise nodes. Ask the kind of"
+                 " the group's last node, too."),
          Mistake(fuse_single_reader, "did-nothing", "Several readers are no obstacle if they are in one group: mul(a,"
                  " a) reads a twice. Count the groups, not the readers."),
          Mistake(fuse_one_reading_node, "did-nothing", "Two readers may well be in one group: both sides of a diamond."
@@ -893,6 +961,8 @@ EXERCISES = (
                  " anybody sees: NAME[i] = ..."),
          Mistake(emit_storing_all, "wrong-value", "Only the last value is stored; the others are locals, const float."),
          Mistake(emit_store_is_local, "wrong-value", "The last value goes into an array: write NAME[i] on the left."),
+         Mistake(emit_storing_outputs, "wrong-value", "Not the graph's outputs are stored, but the group's last value:"
+                 " another group may read it."),
          Mistake(emit_local_first, "wrong-value", "A local with the name of the array hides the array, and C refuses"
                  " this. Store the expression itself: NAME[i] = EXPRESSION."),
          Mistake(emit_output_by_name, "wrong-value", "The public name is for the caller: here write the name of the"
@@ -903,7 +973,7 @@ EXERCISES = (
          Mistake(emit_all_nodes, "wrong-value", "Only the nodes of this group belong into its loop."),
          Mistake(emit_without_semicolons, "wrong-value", "In C a statement ends with a semicolon."),
          Mistake(emit_one_text, "wrong-value", "A list of lines is wanted, not one text.")),
-        (emit_by_table, emit_backwards),
+        (emit_by_table, emit_backwards, emit_in_parentheses),
         probes=tuple(emit_cases()),
         adapt=as_lines,
         praise="One node, one line, one name: the list of nodes was almost C already. The next cell compiles your"
@@ -928,6 +998,11 @@ EXERCISES = (
          Mistake(epilogues_any_shape, "illegal", "The product must have the shape of the loop: if it is broadcast, it"
                  " would be computed again and again."),
          Mistake(epilogues_first_reader, "outside", "Another reader is in another group, so the value must be stored."),
+         Mistake(epilogues_outputs_too, "outside", "An output must be stored, a product, too: it ends its group."),
+         Mistake(epilogues_into_anything, "illegal", "An epilogue is element-wise to its end: a transpose, a sum or a"
+                 " print takes nothing in. Ask the kind of the group's last node."),
+         Mistake(epilogues_products_only, "did-nothing", "The element-wise nodes join as in fuse: the matmul is one"
+                 " more that may, not the only one."),
          Mistake(epilogues_bias_only, "did-nothing", "It joins only if its one reader ends the group. The whole"
                  " epilogue may follow: bias, activation and more.")),
         (epilogues_with_lists, epilogues_by_parameters),

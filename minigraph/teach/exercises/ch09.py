@@ -15,6 +15,8 @@ from ..judge import Failure, judge_calls
 from ..partitions import Grouped, in_order
 
 INF, NAN = float("inf"), float("nan")
+PYTHON_MAX = ("The maximum passes a NaN over. Python's max(1, nan) is 1, because each comparison with NaN is false, and"
+              " np.fmax skips NaN on purpose. np.maximum hands it on, and so does np.max with initial=.")
 DIGITS = 6  # of a result that count: another order of adding gives other last digits
 
 
@@ -166,7 +168,8 @@ def online_softmax(chunks):
     The row comes in ``chunks``, each a 1-D array of float64, and it comes only once: you can write
     ``for chunk in chunks`` one time. A chunk may be empty, and may hold -inf and NaN, but not +inf. A
     row without elements, or with nothing but -inf in it, gives (-inf, 0.0); one with a NaN (nan,
-    nan).
+    nan). Do not put chunks together, and do not call concatenate, hstack or logaddexp here, for
+    anything: check refuses these names.
 
     online_softmax([np.array([1.0, 1.0]), np.array([1.0])])  is  (1.0, 3.0)
     online_softmax([np.array([0.0]), np.array([np.log(4)])])  is  (1.386…, 1.25)
@@ -254,6 +257,26 @@ def online_python_max(chunks):
     return walked(chunks, top=lambda chunk, m: max(m, np.max(chunk, initial=-INF)))
 
 
+def online_python_max_turned(chunks):
+    return walked(chunks, top=lambda chunk, m: max(np.max(chunk, initial=-INF), m))
+
+
+def online_python_max_by_element(chunks):
+    """The lesson's loop, with the guard."""
+    return walked((np.array([x]) for chunk in chunks for x in chunk), top=lambda chunk, m: max(m, chunk[0]))
+
+
+def online_skipping_minus_infinity(chunks):
+    """Python's max, and a chunk with the maximum -inf is passed over: so is the NaN in it."""
+    m, s = -INF, 0.0
+    for chunk in chunks:
+        top = max([m, *chunk])
+        if top > -INF:
+            s = s * np.exp(m - top) + np.sum(np.exp(chunk - top))
+            m = top
+    return m, s
+
+
 def online_ignoring_nan(chunks):
     return walked(chunks, top=lambda chunk, m: np.fmax.reduce(chunk, initial=m))
 
@@ -312,7 +335,7 @@ def rows_in_chunks() -> list[tuple]:
 
 
 def walks(graph):
-    """How many walks over a row one launch needs for the whole graph: an int.
+    """How many walks over a row one launch needs for the whole graph, unread nodes too: an int.
 
     The rows are those of the only input, x: f32[4,8]. Every reduction (``OPS[node.op].kind is
     Kind.REDUCTION``) goes along the row and keeps the axis, so it gives f32[4,1]. Everything else is
@@ -414,6 +437,28 @@ def walks_adding(graph):
     return counted_walks(graph, join=sum)
 
 
+def walks_reduction_later(graph):
+    """Puts a reduction one walk after the elements that it reads."""
+    ready, most, nodes = {}, 0, defs(graph)
+    rows = graph.inputs[0].type.shape
+    for node in graph.nodes:
+        reduces = OPS[node.op].kind is Kind.REDUCTION
+        wide = {name for name in node.inputs if nodes[name].type.shape == rows and nodes[name].op != "input"}
+        walk = max([ready[name] + (reduces and name in wide) for name in node.inputs], default=1)
+        if reduces or (node.type.shape == rows and node.op != "input"):
+            most = max(most, walk)
+        ready[node.name] = walk + 1 if reduces else walk
+    return most
+
+
+def walks_read_only(graph):
+    needed = {value for _, value in graph.outputs}
+    for node in reversed(graph.nodes):
+        needed |= set(node.inputs) if node.name in needed else set()
+    kept = tuple(node for node in graph.nodes if node.name in needed or node.op == "input")
+    return counted_walks(Graph(graph.name, kept, graph.outputs))
+
+
 def walks_longest_chain(graph):
     depth = {}
     for node in graph.nodes:
@@ -443,6 +488,7 @@ ROWS = (
     row_graph("layernorm", "a = mean(x) @", "d = sub(x, a)", "q = mul(d, d)", "v = mean(q) @", "r = sqrt(v)",
               "y = div(d, r)"),
     row_graph("unread", "a = max(x) @", "b = sum(x) @", "c = add(a, b)", "y = mul(c, c)"),
+    row_graph("dropped", "s = sum(x) @", "d = sub(x, s)", "y = neg(x)"),
     row_graph("late", "a = sum(x) @", "d = sub(x, a)", "b = max(d) @", "c = add(a, b)", "y = mul(c, x)"),
 )
 
@@ -470,6 +516,7 @@ def tiled_attention(q, tiles):
     0 where a query may look at a key, -inf where not. All are float64. Keep for each query the
     running maximum, the running sum, and a running mixture: the sum of exp(score - m) * v. Divide at
     the end. A query that may look at nothing gives 0 / 0, which is NaN, as it is in NumPy's softmax.
+    Do not put tiles together: check refuses the names concatenate, vstack and hstack.
 
     With q = [[0.0]] and the tiles ([[0.0]], [[1.0]], [[0.0]]) and ([[0.0]], [[3.0]], [[0.0]]) both
     scores are 0, so the answer is the mean of the values, [[2.0]].
@@ -555,6 +602,17 @@ def tiled_without_mask(q, tiles):
     return tiled(q, tiles, mask_in=False)
 
 
+def tiled_mask_after(q, tiles):
+    """Takes the maximum of all scores, and then sets to 0 what may not be seen."""
+    m, s, mixed = np.full((len(q), 1), -INF), np.zeros((len(q), 1)), 0.0
+    for k, v, mask in tiles:
+        scores = q @ k.T
+        top = np.maximum(m, scores.max(axis=1, keepdims=True))
+        e, shrink = np.exp(scores - top) * (mask == 0), np.exp(m - top)
+        s, mixed, m = s * shrink + e.sum(axis=1, keepdims=True), mixed * shrink + e @ v, top
+    return mixed / s
+
+
 def tiled_undivided(q, tiles):
     return tiled(q, tiles, divide=False)
 
@@ -623,6 +681,7 @@ def tile_cases() -> list[tuple]:
         simple(([[0.0]], [[1.0]], [[0.0]]), ([[0.0]], [[3.0]], [[-INF]])),
         simple(([[0.0]], [[1.0]], [[-INF]]), ([[0.0]], [[3.0]], [[0.0]])),
         simple(([[0.0]], [[1.0]], [[-INF]])),
+        simple(([[1000.0], [0.0]], [[1.0], [3.0]], [[-INF, 0.0]]), queries=[[1.0]]),
         case(2, 2, 1, 2), case(2, 4, 2, 2), case(3, 6, 2, 3), case(4, 4, 2, 2, causal), case(4, 4, 2, 2, causal[::-1]),
         case(2, 5, 2, 2, scale=300.0), case(5, 40, 4, 8), case(1, 7, 3, 3),
     ]  # fmt: skip
@@ -674,14 +733,23 @@ def judge_rows(fuser: Callable, graph: Graph) -> tuple[Failure | None, Grouped]:
         if any(set(group) <= set(cluster.nodes) for cluster in partition.clusters):
             continue
         for name in group[:-1]:
-            if name in partition.refused:
-                why = partition.refused[name]
+            if is_about_axes(why := partition.refused.get(name, "")):
                 sentence = f"Your function put {name} into the group ({', '.join(group)}), but {why}."
                 return Failure("illegal", sentence, graph, groups=tuple(groups)), shown
     return None, shown
 
 
+def is_about_axes(why: str) -> bool:
+    """Is this a reason of the package's fuse that speaks of one axis and another? Others are not this exercise's."""
+    return " along " in why
+
+
 def hint_for_axes(graph: Graph, got) -> str:
+    refused = package_fuse(graph).refused
+    others = [refused[name] for group in got.groups for name in group[:-1] if name in refused]
+    if others:
+        return (f"The package does not make this one launch either, but for another reason: {others[0]}. Here the axes"
+                " must be mixed up: one number a row, read as one number a column.")
     reductions = [node for node in graph.nodes if OPS[node.op].kind is Kind.REDUCTION]
     if not reductions:
         return "Without a reduction every element stands for itself. Give the graph a sum or a maximum."
@@ -751,8 +819,7 @@ EXERCISES = (
                 "(-inf, 0) holds nothing, so merging with it gives the other part.",
             ),
             Mistake(
-                merge_python_max, "wrong-value",
-                "Python's max(1, nan) is 1, because each comparison with NaN is false. np.maximum hands the NaN on.",
+                merge_python_max, "wrong-value", PYTHON_MAX,
             ),
             Mistake(
                 merge_swapped, "wrong-value",
@@ -811,14 +878,12 @@ EXERCISES = (
                 "A very small number is not -inf. A row without elements has the maximum -inf.",
             ),
             Mistake(
-                online_python_max, "wrong-value",
-                "Python's max loses a NaN, because each comparison with it is false. np.max with initial= hands it"
-                " on.",
+                online_python_max, "wrong-value", PYTHON_MAX,
             ),
-            Mistake(
-                online_ignoring_nan, "wrong-value",
-                "A NaN is not to be skipped: NumPy's softmax of such a row is NaN everywhere.",
-            ),
+            Mistake(online_python_max_turned, "wrong-value", PYTHON_MAX),
+            Mistake(online_python_max_by_element, "wrong-value", PYTHON_MAX),
+            Mistake(online_skipping_minus_infinity, "wrong-value", PYTHON_MAX),
+            Mistake(online_ignoring_nan, "wrong-value", PYTHON_MAX),
             Mistake(
                 online_drops_nan, "wrong-value",
                 "The NaNs were taken out. A NaN in the row makes both results NaN, as in NumPy.",
@@ -907,6 +972,15 @@ EXERCISES = (
                 "Operands do not add up: a node waits for the latest of them.",
             ),
             Mistake(
+                walks_reduction_later, "wrong-value",
+                "A reduction runs in its operand's walk: it takes each element in as it is computed. Only its readers"
+                " wait for the next one.",
+            ),
+            Mistake(
+                walks_read_only, "wrong-value",
+                "The launch computes the whole graph: what nobody reads is computed, too, until dce deletes it.",
+            ),
+            Mistake(
                 walks_longest_chain, "wrong-value",
                 "Element-wise operations follow each other within one walk. Only the result of a reduction makes"
                 " others wait.",
@@ -954,6 +1028,11 @@ EXERCISES = (
                 "The mask is added to the scores: exp(-inf) is 0, so what may not be seen counts for nothing.",
             ),
             Mistake(
+                tiled_mask_after, "wrong-value",
+                "The maximum was taken before the mask. A hidden score of 1000 then sets it, all that may be seen"
+                " becomes exp(-1000) = 0, and the answer 0 / 0. Add the mask first.",
+            ),
+            Mistake(
                 tiled_undivided, "wrong-value",
                 "At the end the mixture is divided by the sum.",
             ),
@@ -984,7 +1063,7 @@ EXERCISES = (
         tuple(tile_cases()),
         adapt=tiles_once,
         without=("concatenate", "vstack", "hstack"),
-        praise="This is FlashAttention's forward pass, in twelve lines. A GPU's kernel does the same for a tile of "
+        praise="This is FlashAttention's forward pass, in thirteen lines. A GPU's kernel does the same for a tile of "
                "queries in each block.",
         stretch=True,
     ),
@@ -999,6 +1078,6 @@ REFUTATIONS = (
         "A shape does not say which axis a number belongs to. On a square matrix rows and columns look alike, so a "
         "compiler has to follow"
         " each axis from the reduction to the reader. Test with sides of different lengths, and with square ones, too.",
-        judge_rows, "Every group of this graph can be one launch: it walks along the axis that is reduced.",
+        judge_rows, "No group of this graph mixes up two axes.",
     ),
 )  # fmt: skip

@@ -565,13 +565,15 @@ def explain_prune(case: tuple, want, got) -> tuple[str, ...]:
 
 
 def relu_on_integers(graph):
-    """Computes relu on the int8 numbers, before the scale: maximum(dequantize(q, s), 0) -> dequantize(maximum(q, 0), s)."""
+    """Computes relu on the integers, before the scale.
+
+    maximum(dequantize(q, s), 0) becomes dequantize(maximum(q, 0), s).
+    """
     nodes, known = [], {}
     for node in graph.nodes:
-        one = known.get(node.inputs[0]) if node.op == "maximum" else None
-        zero = known[node.inputs[1]] if node.op == "maximum" else None
-        if one is not None and one.op == "dequantize" and zero.op == "const" and not zero.value.array.any():
-            q, s = one.inputs
+        w, zero = [known[name] for name in node.inputs] if node.op == "maximum" else (node, node)
+        if w is not node and w.op == "dequantize" and zero.op == "const" and not zero.value.array.any():
+            q, s = w.inputs
             value = Const.of(np.zeros((), DTYPES[known[q].type.dtype]))
             none = Node(node.name + ".zero", "const", (), value, value.type)
             low = Node(node.name + ".low", "maximum", (q, none.name), None, known[q].type)
@@ -586,14 +588,16 @@ def drop_every_pair(graph):
     """quantize(dequantize(q, s), s) is q again: whoever read it reads q."""
     known, nodes, stands_for = {}, [], {}
     for node in graph.nodes:
-        node = Node(node.name, node.op, tuple(stands_for.get(name, name) for name in node.inputs), node.value, node.type, node.origin)
+        inputs = tuple(stands_for.get(name, name) for name in node.inputs)
+        node = Node(node.name, node.op, inputs, node.value, node.type, node.origin)
         inner = known[node.inputs[0]] if node.op == "quantize" else node
         if node.op == "quantize" and inner.op == "dequantize" and node.inputs[1] == inner.inputs[1]:
             if known[inner.inputs[0]].type == node.type:
                 stands_for[node.name] = inner.inputs[0]
         known[node.name] = node
         nodes.append(node)
-    return Graph(graph.name, tuple(nodes), tuple((public, stands_for.get(value, value)) for public, value in graph.outputs))
+    outputs = tuple((public, stands_for.get(value, value)) for public, value in graph.outputs)
+    return Graph(graph.name, tuple(nodes), outputs)
 
 
 def relu_graph(scale: str) -> Graph:
