@@ -41,7 +41,8 @@ def lower_bound(buffers: Iterable[Buffer]) -> int:
     return max(accumulate((change for _, change in changes), initial=0))
 
 
-def check(buffers: Sequence[Buffer], offsets: Sequence[int], capacity: int | None = None, alignment: int = 1) -> list[str]:
+def check(buffers: Sequence[Buffer], offsets: Sequence[int], capacity: int | None = None,
+          alignment: int = 1) -> list[str]:  # fmt: skip
     """What is wrong with a placement, as sentences: an empty list where nothing is. Shares no code with the planners.
 
     A sweep over time. As long as the buffers alive are disjoint, a new one meets one of its two neighbours first.
@@ -49,8 +50,9 @@ def check(buffers: Sequence[Buffer], offsets: Sequence[int], capacity: int | Non
     if len(offsets) != len(buffers):
         return [f"{len(buffers)} buffers have {len(offsets)} offsets"]
     faults, alive = [], []  # alive: (offset, top, name) in order
-    real = [(b.start, b.end, (offset, offset + b.size, b.name)) for b, offset in zip(buffers, offsets) if b.size and b.start < b.end]
-    for time, starts, block in sorted([(start, 1, block) for start, _, block in real] + [(end, 0, block) for _, end, block in real]):
+    events = [(time, starts, (offset, offset + b.size, b.name)) for b, offset in zip(buffers, offsets)
+              if b.size and b.start < b.end for time, starts in ((b.start, True), (b.end, False))]
+    for time, starts, block in sorted(events):  # at one time, ends come first
         place, (low, top, name) = bisect_left(alive, block), block
         if not starts:
             del alive[place]
@@ -75,7 +77,8 @@ class Overlaps:
     """
 
     def __init__(self, buffers: Sequence[Buffer]):
-        self.order = sorted((i for i, b in enumerate(buffers) if b.size and b.start < b.end), key=lambda i: buffers[i].start)
+        real = (i for i, b in enumerate(buffers) if b.size and b.start < b.end)
+        self.order = sorted(real, key=lambda i: buffers[i].start)
         self.n = len(self.order)
         rows = [buffers[i][1:] for i in self.order] + [(FREE, FREE, 0)]
         self.start, self.end, self.size = np.ascontiguousarray(np.array(rows, np.int64).T)
@@ -114,7 +117,7 @@ def greedy(near: Overlaps, order: np.ndarray, best: bool = False, placed: np.nda
     top = np.where(low < FREE, low + near.size, 0)
     for i, size in zip(order.tolist(), near.size[order].tolist()):
         others = near.of(i)
-        others = others.take(low.take(others).argsort())  # buffers at one offset: in any order, for the result is the same
+        others = others.take(low.take(others).argsort())  # those at one offset in any order: it changes nothing
         floors = np.maximum.accumulate(top.take(others))  # the lowest byte free above each of them
         room = low.take(others)[1:] - floors[:-1]  # endless below a buffer that is not placed yet, as is i itself
         fits = room >= size

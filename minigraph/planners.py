@@ -14,9 +14,41 @@ from time import process_time
 import numpy as np
 
 from .errors import MinigraphError, nearest
-from .greedy import (FREE, Buffer, Overlaps, Placement, best_fit, best_of_orders, check, finish, first_fit, greedy, greedy_by_breadth,
-                     greedy_by_size, lower_bound, naive, sorted_by)  # fmt: skip
+from .greedy import (
+    FREE,
+    Buffer,
+    Overlaps,
+    Placement,
+    best_fit,
+    best_of_orders,
+    check,
+    finish,
+    first_fit,
+    greedy,
+    greedy_by_breadth,
+    greedy_by_size,
+    lower_bound,
+    naive,
+    sorted_by,
+)
 from .search import Search, luby, to_columns
+
+__all__ = [
+    "PLANNERS",
+    "Buffer",
+    "Placement",
+    "PlanError",
+    "best_fit",
+    "best_of_orders",
+    "check",
+    "exact",
+    "first_fit",
+    "greedy_by_breadth",
+    "greedy_by_size",
+    "lower_bound",
+    "naive",
+    "plan_memory",
+]  # fmt: skip
 
 TIGHT = 0.95  # a column is tight with so much of the lower bound alive
 SMALL = 100_000  # buffers × columns that one search takes as a whole
@@ -76,20 +108,23 @@ class Instance:
         for i, offset, size in zip(laid.tolist(), offsets.tolist(), self.size[laid].tolist()):
             others = near.of(i)
             clash = others[(low[others] < offset + size) & (low[others] + near.size[others] > offset)]
-            blame.update(self.fullest(*np.sort(self.spans[[i, other]].T)[[0, 1], [1, 0]]) for other in clash.tolist())
+            for (a, b), (c, d) in ((self.spans[i], self.spans[other]) for other in clash):
+                blame.add(self.fullest(max(a, c), min(b, d)))
             low[i] = FREE if len(clash) else offset
-        rest, keys = np.flatnonzero(low == FREE), np.stack([-near.size, near.start - near.end])
+        rest = np.flatnonzero(low == FREE)
+        keys, found = np.stack([-near.size, near.start - near.end])[:, rest], []
         for first, second in keys, keys[::-1]:  # large ones first, or long-lived ones
-            placed = greedy(near, rest[sorted_by(first[rest], second[rest])], placed=low)
-            high = rest[(placed + near.size)[rest] > aim]
+            found.append(greedy(near, rest[sorted_by(first, second)], placed=low))
+            high = rest[(found[-1] + near.size)[rest] > aim]
             if not len(high):
                 break
-        return placed, blame.union(self.fullest(*span) for span in self.spans[high].tolist())
+        best = min(found, key=lambda placed: (placed + near.size).max())
+        return best, blame.union(self.fullest(*span) for span in self.spans[high].tolist())
 
 
 def exact(buffers: Sequence[Buffer], *, seconds: float = 30.0, seed: int = 0, capacity: int | None = None,
           nodes: float = math.inf) -> Placement:  # fmt: skip
-    """The best placement found within so many CPU seconds and nodes; it ends early where none is better, or at ``capacity``.
+    """The best placement found within so many CPU seconds and nodes; ends early where none is better or at ``capacity``.
 
     As a rule only few columns are tight. Lay the buffers of these alone, and all others greedily around them; what then
     stands too high makes its own column a tight one. Small instances are mostly searched as a whole. Each search starts
@@ -134,12 +169,15 @@ def plan_memory(buffers: Sequence[Buffer], planner: str = "best_of_orders", alig
     buffers with a negative size, an end before the start, or more bytes than 64 bits can count.
     """
     if planner not in PLANNERS:
-        raise PlanError(f"there is no planner '{planner}': " + (nearest(planner, PLANNERS) or f"there are {', '.join(PLANNERS)}"))
+        hint = nearest(planner, PLANNERS) or f"there are {', '.join(PLANNERS)}"
+        raise PlanError(f"there is no planner '{planner}': {hint}")
     if alignment < 1:
         raise PlanError(f"an alignment of {alignment} bytes is not possible: it is at least 1")
     for b in buffers:
-        if b.size < 0 or b.end < b.start:
-            raise PlanError(f"buffer '{b.name}' " + (f"has {b.size} bytes" if b.size < 0 else f"ends at {b.end}, before it starts at {b.start}"))
+        if b.size < 0:
+            raise PlanError(f"buffer '{b.name}' has {b.size} bytes")
+        if b.end < b.start:
+            raise PlanError(f"buffer '{b.name}' ends at {b.end}, before it starts at {b.start}")
     rounded = [b._replace(size=-(-b.size // alignment) * alignment) for b in buffers]
     if sum(b.size for b in rounded) >= FREE or any(max(-b.start, b.end) >= FREE for b in rounded):
         raise PlanError("the buffers together, or their times, are too large for 64-bit integers")

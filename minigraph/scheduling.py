@@ -7,6 +7,7 @@ best order is NP-complete (Sethi, "Complete register allocation problems", 1975)
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from .ir import Graph
@@ -14,7 +15,7 @@ from .ops import OPS, Kind
 from .run_numpy import memory_roots, peak_bytes
 
 EXACT = 40  # nodes up to which the best order is searched for
-STATES = 300_000  # sets of executed nodes that the search may look at
+STATES = 100_000  # sets of nodes that a search may look at
 
 
 class Work(NamedTuple):
@@ -75,84 +76,64 @@ def freed(work: Work, i: int, done: int) -> int:
     return sum([size[j] for j in work.reads[i] if not readers[j] & left]) + (0 if readers[i] else size[i])
 
 
-def at_once(work: Work) -> list[int]:
-    """For each node the other nodes whose memory must be alive when it runs, if they have run: somebody reads it who
-    cannot run before, or it holds an output."""
-    later = [1 << i for i in range(len(work.names))]  # the node, and all that cannot run before it
-    for i in range(len(work.names)):
-        for j in range(i):
-            if later[j] & work.needs[i]:
-                later[j] |= 1 << i
-    output = 1 << len(work.names)
-    return [sum(1 << j for j, readers in enumerate(work.readers) if readers & (mine | output) and not mine >> j & 1) for mine in later]
-
-
 def best_order(work: Work) -> list[int] | None:
-    """The order with the lowest peak: A* over the sets of nodes that have run, where a path is as long as its highest
-    point. None where there are too many sets.
+    """The order with the lowest peak; None where there are too many sets to look at.
 
-    What is alive depends on the set alone, so each set is visited once. The bound on what is still to come: when a node
-    runs, it meets what it needs, and of what has run before all that is read later. A node that fits below this bound
-    and leaves no more bytes than it found is run at once: whatever comes later is only easier.
+    Two searches take turns, from the start and from the end: where one drowns in sets, the other often sees few.
     """
-    count, together = len(work.names), at_once(work)
-    everything, before = (1 << count) - 1, [0] * count
-    for i, needs in enumerate(work.needs):
-        before[i] = needs | sum_bits(before[j] for j in bits(needs))
-    tables = [[sum(work.size[low + j] for j in bits(byte) if low + j < count) for byte in range(256)] for low in range(0, count, 8)]
-
-    def least(i: int, done: int) -> int:
-        """The fewest bytes alive while node i runs, if ``done`` ran before."""
-        alive, total = (done | before[i]) & together[i], work.size[i]
-        for table in tables:
-            total += table[alive & 255]
-            alive >>= 8
-        return total
-
-    nodes = [(i, 1 << i, work.needs[i], work.size[i], [k for k in range(count) if (together[k] & ~before[k]) >> i & 1])
-             for i in range(count)]  # the last: those whose least grows when i has run
-    start = max((least(i, 0) for i in range(count)), default=0)
-    queue: list[tuple[int, int, int, int]] = [(start, 0, 0, 0)]  # bound on the peak, minus the nodes done (deep first), the set, bytes alive
-    came = {0: (start, 0, 0)}  # set -> its bound, the set before, the node between
-    while queue:
-        bound, depth, done, alive = heapq.heappop(queue)
-        if done == everything:
-            return walk_back(came, done)
-        if bound > came[done][0]:
-            continue
-        if len(came) > STATES:
-            return None
-        moves = []
-        for i, bit, needs, size, grown in nodes:
-            if not done & bit and not needs & ~done:
-                after = alive + size - freed(work, i, done)
-                moves.append((alive + size, after, i, grown))
-                if after <= alive and alive + size <= bound:
-                    moves = moves[-1:]
-                    break
-        for top, after, i, grown in moves:
-            new = done | 1 << i
-            top = max([bound, top] + [least(k, new) for k in grown if not new >> k & 1])
-            if new not in came or top < came[new][0]:
-                came[new] = (top, done, i)
-                heapq.heappush(queue, (top, depth - 1, new, after))
+    searches = explore(work, back=False), explore(work, back=True)
+    for _ in range(STATES):
+        for search in searches:
+            order = next(search)
+            if order is not None:
+                return order
     return None
 
 
-def sum_bits(masks) -> int:
-    """The union of sets of bits."""
-    union = 0
-    for mask in masks:
-        union |= mask
-    return union
+def explore(work: Work, back: bool) -> Iterator[list[int] | None]:
+    """Dijkstra's search over the sets of nodes that have run (backwards: that are taken off the end of an order), where a
+    path is as long as its highest point. Yields None after each set, and then the order.
 
-
-def walk_back(came: dict, done: int) -> list[int]:
-    order = []
-    while done:
-        _, done, i = came[done]
+    What is alive depends on the set alone, so each set is visited once. A node that fits below the peak so far and
+    leaves no more bytes than it found is taken at once: whatever comes later is only easier.
+    """
+    count = len(work.names)
+    everything, output = (1 << count) - 1, 1 << count
+    after = [sum(1 << k for k in range(count) if work.needs[k] >> i & 1) for i in range(count)]
+    nodes = list(zip(range(count), work.size, after if back else work.needs))
+    alive = sum(size for size, readers in zip(work.size, work.readers) if readers & output) if back else 0
+    least = max((size + sum(work.size[j] for j in work.reads[i]) for i, size, _ in nodes), default=0)  # no order has less
+    queue = [(least, 0, 0, alive)]  # peak, minus the nodes taken (deep first), the set of them, bytes alive
+    came = {0: (least, 0, 0)}  # set -> its peak, the set before, the node between
+    while queue[0][2] != everything:
+        peak, depth, taken, alive = heapq.heappop(queue)
+        if peak > came[taken][0]:
+            continue
+        moves = []
+        for i, size, first in nodes:
+            if taken >> i & 1 or first & ~taken:
+                continue
+            if back:
+                top = alive + freed(work, i, everything ^ taken ^ 1 << i)
+                left = top - size
+            else:
+                top = alive + size
+                left = top - freed(work, i, taken)
+            moves.append((top, left, i))
+            if left <= alive and top <= peak:
+                moves = moves[-1:]
+                break
+        for top, left, i in moves:
+            new, top = taken | 1 << i, max(peak, top)
+            if new not in came or top < came[new][0]:
+                came[new] = (top, taken, i)
+                heapq.heappush(queue, (top, depth - 1, new, left))
+        yield None
+    order, taken = [], everything
+    while taken:
+        _, taken, i = came[taken]
         order.append(i)
-    return order[::-1]
+    yield order if back else order[::-1]
 
 
 def greedy_order(work: Work) -> list[int]:

@@ -8,7 +8,7 @@ costs slack that the moment may not have. So branch at the end of a valley with 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from operator import or_
 from time import process_time
 from typing import NamedTuple
@@ -51,7 +51,8 @@ class Search:
     """Buffers in order of preference, a set of them as the bits of an integer: ``spans`` in columns, ``sizes``, and
     how often each column was a dead end in earlier searches (``weight``, updated)."""
 
-    def __init__(self, spans: Sequence[tuple[int, int]], sizes: Sequence[int], columns: int, capacity: int, weight: list[float]):
+    def __init__(self, spans: Sequence[tuple[int, int]], sizes: Sequence[int], columns: int, capacity: int,
+                 weight: list[float]):  # fmt: skip
         self.spans, self.sizes, self.columns, self.capacity, self.weight = spans, sizes, columns, capacity, weight
         self.at = [0] * columns, [0] * columns  # the buffers with their left or right side on a column
         self.slack, self.again = [capacity] * columns, 0
@@ -61,8 +62,9 @@ class Search:
             self.slack[first:last] = [slack - size for slack in self.slack[first:last]]
             if i and (spans[i - 1], sizes[i - 1]) == (spans[i], size):
                 self.again |= 1 << i  # the same as the one before, and never laid before it
-        self.after = list(accumulate(reversed(self.at[LEFT]), or_, initial=0))[::-1]  # buffers that start in a column or later
-        self.before = list(accumulate(self.at[RIGHT], or_, initial=0))  # buffers that have ended when a column starts
+        # the buffers that start in a column or later, and those that have ended when it starts
+        self.after = list(accumulate(reversed(self.at[LEFT]), or_, initial=0))[::-1]
+        self.before = list(accumulate(self.at[RIGHT], or_, initial=0))
         self.free = self.after[0]
         self.height, self.offsets = [0] * columns, [0] * len(spans)
         self.trail: list[tuple[int, list[int], list[int]]] = []  # what the moves have overwritten
@@ -70,7 +72,8 @@ class Search:
     def run(self, budget: int, deadline: float = float("inf")) -> tuple[list[int] | None, int]:
         """(offsets, nodes visited). No offsets with at most ``budget`` nodes visited is a proof that there are none."""
         stack, nodes = [], 0
-        todo = 0, self.columns, self.capacity, 0, None  # columns lo to hi, their ceiling, choices before; what comes after
+        # columns lo to hi, their ceiling, how many choices were open before them, and what is to do after
+        todo = 0, self.columns, self.capacity, 0, None
         while todo:
             lo, hi, top, depth, after = todo
             free = self.free & self.after[lo] & self.before[hi]
@@ -87,7 +90,7 @@ class Search:
             todo = lo, hi, top, depth, after
             cuts = [lo, *(c for c in range(lo + 1, hi) if not free & ~(self.before[c] | self.after[c])), hi]
             if whole or len(cuts) > 2:
-                for part in zip(cuts, cuts[1:]) if len(cuts) > 2 else ():
+                for part in pairwise(cuts) if len(cuts) > 2 else ():
                     todo = *part, top, len(stack), todo
                 continue
             nodes += 1

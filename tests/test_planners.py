@@ -64,6 +64,32 @@ def test_exact_is_exact_on_small_instances():
     assert proved >= 36
 
 
+ABOVE_THE_BOUND = (  # (start, end, size), lower bound: each is one byte short of room, checked offset by offset below
+    ([(0, 1, 2), (0, 2, 2), (1, 3, 2), (3, 4, 1), (2, 4, 1), (2, 5, 1), (3, 5, 1), (4, 6, 2), (5, 6, 2), (6, 7, 1), (6, 7, 3)], 4),
+    ([(0, 1, 4), (1, 2, 2), (2, 3, 1), (2, 3, 1), (1, 3, 2), (3, 4, 3), (0, 5, 2), (4, 5, 1), (4, 5, 1), (5, 6, 2), (5, 7, 2),
+      (6, 7, 1), (7, 8, 3), (3, 8, 1), (4, 9, 1), (6, 9, 1), (8, 9, 4)], 6),
+)  # fmt: skip
+
+
+def fits(buffers: list[Buffer], capacity: int, placed: tuple[int, ...] = ()) -> bool:
+    """Is there a placement below the capacity? Every offset of every buffer is tried."""
+    if len(placed) == len(buffers):
+        return True
+    new = buffers[len(placed)]
+    return any(fits(buffers, capacity, (*placed, offset)) for offset in range(capacity - new.size + 1)
+               if not any(b.start < new.end and new.start < b.end and low < offset + new.size and offset < low + b.size
+                          for b, low in zip(buffers, placed)))
+
+
+@pytest.mark.parametrize("rows, bound", ABOVE_THE_BOUND)
+def test_exact_proves_that_a_bound_cannot_be_reached(rows, bound):
+    buffers = [Buffer(f"b{i}", *row) for i, row in enumerate(sorted(rows))]
+    assert lower_bound(buffers) == bound and not fits(buffers, bound) and fits(buffers, bound + 1)
+    found = PLANNERS["exact"](buffers, seconds=60, nodes=20_000)
+    assert found.footprint == bound + 1 and found.optimal and not check(buffers, found.offsets, bound + 1)
+    assert not PLANNERS["exact"](buffers, seconds=60, nodes=1).optimal, "nothing is proved by one node"
+
+
 def tallest(order) -> int:
     placed: list[tuple[Buffer, int]] = []
     for b in order:
@@ -116,7 +142,7 @@ def test_alignment_and_bad_buffers():
     buffers = [Buffer("a", 0, 2, 3), Buffer("b", 0, 2, 5), Buffer("empty", 0, 2, 0), Buffer("never", 1, 1, 9)]
     found = plan_memory(buffers, alignment=64)
     assert found.footprint == 128 and all(offset % 64 == 0 for offset in found.offsets)
-    for bad, says in (([Buffer("a", 0, 1, -1)], "-1 bytes"), ([Buffer("a", 3, 1, 1)], "before its start")):
+    for bad, says in (([Buffer("a", 0, 1, -1)], "-1 bytes"), ([Buffer("a", 3, 1, 1)], "before it starts")):
         with pytest.raises(PlanError, match=says):
             plan_memory(bad)
     with pytest.raises(PlanError, match="greedy_by_size"):
