@@ -21,7 +21,8 @@ from .ops import OPS
 from .types import DTYPES, same_bits
 
 FACTOR = 4  # the patterns are a few points of a box, and errors add up in other ways, too
-PATTERNS = 10
+PATTERNS = 16
+ROUNDS = ("add", "sub", "mul", "div", "sqrt", "rsqrt", "cast", "dequantize")  # to the nearest number
 
 
 def is_rounded(node: Node) -> bool:
@@ -67,24 +68,65 @@ def pushed(node: Node, arrays: list[np.ndarray], result: np.ndarray, push: np.nd
 
 
 def pattern(number: int, shape: tuple[int, ...], step: int) -> np.ndarray:
-    """How far each element is pushed: all up, every second one, all of every second node, or anything in between."""
-    index = np.arange(prod(shape)).reshape(shape)
-    if number < 6:
-        return np.where((np.ones(shape, int), index, np.full(shape, step))[number // 2] % 2 == number % 2, 1.0, -1.0)
+    """How far each element is pushed: all alike, every second one up, all of every second node up, or anything."""
+    if number < 8:
+        return np.full(shape, (-1, 1, -0.75, 0.75, -0.5, 0.5, -0.25, 0.25)[number])
+    if number < 12:
+        index = np.arange(prod(shape)).reshape(shape) if number < 10 else np.full(shape, step)
+        return np.where(index % 2 == number % 2, 1.0, -1.0)
     return np.random.default_rng((number, step)).uniform(-1, 1, shape)
 
 
 def responses(nodes: list[Node], values: dict[str, np.ndarray]) -> Iterator[np.ndarray]:
-    """The last node's value, once for each pattern of pushed values."""
+    """The last node's value, once for each pattern of pushed values; twice where one of them jumps over an edge."""
     for number in range(PATTERNS):
-        moved: dict[str, np.ndarray] = {}
-        for step, node in enumerate(nodes):
-            arrays = [moved[name] if name in moved else values[name] for name in node.inputs]
-            result = np.asarray(OPS[node.op].numpy(*arrays, **dict(node.value or ())))
+        moved, jumps = push_all(nodes, values, number, on_edge=False)
+        yield moved
+        if jumps:
+            yield push_all(nodes, values, number, on_edge=True)[0]
+
+
+def push_all(nodes: list[Node], values: dict[str, np.ndarray], number: int, on_edge: bool) -> tuple[np.ndarray, bool]:
+    """The last node's value in one pattern, and whether any value jumped; ``on_edge`` stops those in the middle."""
+    moved: dict[str, np.ndarray] = {}
+    inexact: set[str] = set()  # rounded nodes, and all that depends on them
+    jumps = False
+    for step, node in enumerate(nodes):
+        arrays = [moved[name] if name in moved else values[name] for name in node.inputs]
+        result = np.asarray(OPS[node.op].numpy(*arrays, **dict(node.value or ())))
+        if is_rounded(node) or not inexact.isdisjoint(node.inputs):
+            inexact.add(node.name)
+            push = pattern(number, result.shape, step)
             if is_rounded(node) and result.size:
-                result = pushed(node, arrays, result, pattern(number, result.shape, step))
-            moved[node.name] = result
-        yield moved[nodes[-1].name]
+                result = pushed(node, arrays, result, push)
+            elif node.op in ROUNDS and node.type.domain == "float":  # of other operands it is rounded otherwise
+                gap = np.spacing(np.abs(result))
+                result = np.where(np.isfinite(gap), result + push.astype(result.dtype) * gap, result)
+            over, edge = find_edge(
+                node, arrays, [values[name] for name in node.inputs], result, values[node.name], number
+            )
+            jumps |= bool(over.any())
+            result = np.where(over, edge, result).astype(result.dtype) if on_edge else result
+        moved[node.name] = result
+    return moved[nodes[-1].name], jumps
+
+
+def find_edge(
+    node: Node, moved: list, still: list, result: np.ndarray, base: np.ndarray, number: int
+) -> tuple[np.ndarray, object]:
+    """Where the push takes a value past a point at which the operation has another value, and that value."""
+    if node.op in ("eq", "ne"):
+        before, after = (np.sign(np.asarray(a, np.longdouble) - b) for a, b in (still, moved))
+        return before * after < 0, node.op == "eq"  # it may be equal on the way
+    if node.op == "mod" and node.type.domain == "float":
+        a, b, a0, b0 = (np.asarray(array, np.longdouble) for array in (*moved, *still))
+        far = (
+            np.abs(a - a0) + np.abs(a0 / b0) * np.abs(b - b0) >= np.abs(b0) / 4
+        )  # a part of a period: any rest may come out
+        return far | (np.floor(a / b) != np.floor(a0 / b0)), np.where(far, b * (number % 4) / 4, 0 * b)
+    if result.dtype.kind == "f":
+        return np.sign(result) * np.sign(base) < 0, 0  # zero lies on the way
+    return np.zeros(result.shape, bool), 0
 
 
 def stored_right(nodes: list[Node], values: dict[str, np.ndarray], got: np.ndarray) -> bool:

@@ -307,6 +307,16 @@ SOFTMAX = ("x: f32[4,10]; m = max(x) {axis=[1], keepdims=true}; d = sub(x, m); e
     ("x: f32[4,10]; e = exp(x); c = const(0.5); y = lt(e, c); return y", at(0, False), False),
     ("x: f32[4,10]; z = sub(x, x); e = exp(z); c = const(1.0); y = lt(e, c); return y", at(0, True), True),  # an ulp decides
     ("x: f32[4,10]; e = exp(x); y = floor(e); return y", at(39, 8.0), False),
+    # what is divided and multiplied again: the sum cancels, and an ulp of rounding stays
+    ("x: f32[4,10]; s = sum(x) {axis=[1], keepdims=true}; d = div(x, s); y = mul(d, s); return y", nudged(1), True),
+    ("x: f32[4,10]; s = sum(x) {axis=[1], keepdims=true}; d = div(x, s); y = mul(d, s); return y", nudged(40), False),
+    # an ulp of tanh is many periods of the rest
+    ("x: f32[4,10]; t = tanh(x); c = const(-4e-45); m = mod(t, c); y = log(m); return y", at(3, -np.inf), True),
+    ("x: f32[4,10]; t = tanh(x); c = const(3.0); y = mod(t, c); return y", at(39, 0.5), False),
+    # what happens exactly at an edge between two pushes
+    ("x: f32[4,10]; z = sub(x, x); e = exp(z); c = const(1.0000001); y = eq(e, c); return y", at(3, True), True),
+    ("x: f32[4,10]; z = sub(x, x); e = exp(z); c = const(1.001); y = eq(e, c); return y", at(3, True), False),
+    ("x: f32[4,10]; z = sub(x, x); e = exp(z); c = const(1.0000001); d = sub(e, c); y = div(c, d); return y", at(3, np.inf), True),
 ])  # fmt: skip
 def test_the_definition_of_equal(text, change, right):
     assert off_by(text, change, x=X) is right
