@@ -313,6 +313,8 @@ SOFTMAX = ("x: f32[4,10]; m = max(x) {axis=[1], keepdims=true}; d = sub(x, m); e
     # an ulp of tanh is many periods of the rest
     ("x: f32[4,10]; t = tanh(x); c = const(-4e-45); m = mod(t, c); y = log(m); return y", at(3, -np.inf), True),
     ("x: f32[4,10]; t = tanh(x); c = const(3.0); y = mod(t, c); return y", at(39, 0.5), False),
+    ("x: f32[4,10]; i = const(-inf); a = minimum(x, i); c = const(0.5); y = pow(a, c); return y", at(3, np.inf), True),
+    ("x: f32[4,10]; i = const(-inf); a = minimum(x, i); c = const(0.4); y = pow(a, c); return y", at(3, np.nan), False),
     # what happens exactly at an edge between two pushes
     ("x: f32[4,10]; z = sub(x, x); e = exp(z); c = const(1.0000001); y = eq(e, c); return y", at(3, True), True),
     ("x: f32[4,10]; z = sub(x, x); e = exp(z); c = const(1.001); y = eq(e, c); return y", at(3, True), False),

@@ -180,7 +180,7 @@ ORDERS = (
     listed("a=x b=x z=b y=a", (256, 512, 64, 64), "zy"),
     listed("a=x u=x b=a y=b", (64, 128, 64, 64), "y"),
     listed("a=x c=x b=a d=c y=bd", (128, 192, 512, 64, 64), "y"),
-    listed("a=x b=x c=x d=a e=b f=c g=de y=gf", (1024, 1024, 1024, 64, 64, 64, 64, 64), "y"),
+    listed("a=x b=x c=x d=a e=b f=c g=de y=gf", (1024, 1024, 1088, 64, 64, 64, 64, 64), "y"),
     listed("a=x b=a c=a d=b e=c f=x h=f y=deh", (64, 512, 512, 64, 64, 256, 64, 64), "y"),
     listed("w=x t=w a=t b=t c=t d=t n=w y=nabcd", (1024, 64, 64, 64, 64, 64, 128, 64), "y"),
     listed("s=x a=s b=s c=s p=a q=b r=c y=pqr", (128, 640, 512, 384, 64, 64, 64, 64), "ys"),
