@@ -84,7 +84,7 @@ print(table([{"instance": name, "lower bound": lower_bound(one),
 # Each wins somewhere. Placing costs hardly anything, so `best_of_orders` tries several orders and keeps the best
 # plan.
 #
-# ## When every order fails
+# ## When the usual orders fail
 #
 # Four buffers, of 1 and 3 bytes:
 # %%
@@ -170,7 +170,7 @@ for what, donate in (("nothing", ()), ("the cache", memory.cache_names(prefill))
                  "arena": given.arena_bytes, "bytes moved": given.bytes_moved})
 print(table(rows))
 # %% [markdown]
-# ## A test that cannot be lucky
+# ## A test that is hard to fool
 #
 # A wrong plan may give the right answer. Here `q` is given up one launch too early; but nobody takes its place in
 # time:
@@ -187,7 +187,7 @@ for name, one, poison in runs:
     print(f"{name:10} {'poisoned' if poison else '':9} {verdict}")
 # %% [markdown]
 # A **poisoned** arena is overwritten with NaN wherever nothing lives, after every launch. Whoever reads what is dead gets
-# NaN, and NaN stays. minigraph's tests of plans run in this way. `check_plan` is a second test: it shares no code with
+# NaN, which survives arithmetic (not comparisons). minigraph's tests of plans run in this way. `check_plan` is a second test: it shares no code with
 # the planner, and plays the plan.
 #
 # ## The order
