@@ -8,8 +8,6 @@ from .ir import Node
 from .ops import slice_ranges
 from .types import Type
 
-VIEWS = ("reshape", "transpose", "broadcast_to", "slice")  # ops that can often be answered by other strides alone
-
 
 class Access(NamedTuple):
     """How a value is read: element (i, j, …) is ``buffer[offset + i*strides[0] + j*strides[1] + …]``, in elements."""
@@ -23,6 +21,17 @@ class Access(NamedTuple):
     def contiguous(self) -> bool:
         """Row-major without gaps, from the start of the buffer."""
         return self.offset == 0 and self.strides == row_major(self.shape)
+
+
+def squeeze(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The loops over a shape: its axes without those of length 1."""
+    return tuple(dim for dim in shape if dim != 1)
+
+
+def relabels(node: Node, nodes: dict[str, Node]) -> bool:
+    """Does it only add or drop axes of length 1? Then element i stays element i."""
+    return (node.op in ("reshape", "broadcast_to")
+            and squeeze(node.type.shape) == squeeze(nodes[node.inputs[0]].type.shape))
 
 
 def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -108,3 +117,4 @@ def merge_axes(shape: tuple[int, ...], all_strides: tuple[tuple[int, ...], ...])
 
 
 VIEW_RULES = {"transpose": transposed, "broadcast_to": broadcasted, "slice": sliced, "reshape": reshaped}
+VIEWS = frozenset(VIEW_RULES)  # the ops that can often be answered by other strides alone

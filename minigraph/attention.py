@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .access import relabels, squeeze
 from .ir import Graph, Node, defs
 from .ops import OPS, Kind, normal_axes
 
@@ -39,7 +40,7 @@ def match(mixed: Node, nodes: dict[str, Node], users, outputs) -> Attention | No
 
     def up(name: str, *ops: str) -> Node | None:
         """The node behind relabels, if it is one of these ops; all that is passed is taken."""
-        while is_relabel(nodes[name], nodes):
+        while relabels(nodes[name], nodes):
             taken.append(name)
             name = nodes[name].inputs[0]
         taken.append(name)
@@ -64,16 +65,16 @@ def match(mixed: Node, nodes: dict[str, Node], users, outputs) -> Attention | No
     while todo:  # from the logits up to the one product
         name = todo.pop()
         node = nodes[name]
-        if name in prologue or name == scores or squeezed(node) != squeezed(e) or name in outputs:
+        if name in prologue or name == scores or squeeze(node.type.shape) != squeeze(e.type.shape) or name in outputs:
             continue
         if node.op == "matmul" and scores is None and set(users[name]) <= {*prologue, *taken}:
             scores = name
-        elif (OPS[node.op].kind is Kind.ELEMENTWISE or is_relabel(node, nodes)) and set(users[name]) <= {*prologue, *taken}:
+        elif (OPS[node.op].kind is Kind.ELEMENTWISE or relabels(node, nodes)) and set(users[name]) <= {*prologue, *taken}:
             prologue.append(name)
             todo += node.inputs
     if scores is None or e.type.shape[-1:] == (1,) or not 1 < mixed.type.shape[-1] <= WIDEST:
         return None
-    if nodes[mixed.inputs[0]].type.shape[-1] == 1 or squeezed(mixed)[:-1] != squeezed(e)[:-1]:
+    if nodes[mixed.inputs[0]].type.shape[-1] == 1 or squeeze(mixed.type.shape)[:-1] != squeeze(e.type.shape)[:-1]:
         return None  # the shares became a column, or the values have a batch that the scores lack
     inside = {*taken, *prologue, scores}
     if any(set(users[name]) - inside or name in outputs for name in inside - {mixed.name}):
@@ -82,15 +83,6 @@ def match(mixed: Node, nodes: dict[str, Node], users, outputs) -> Attention | No
         return None
     order = {name: index for index, name in enumerate(nodes)}
     return Attention(scores, tuple(sorted(prologue, key=order.get)), logits, tuple(sorted(inside, key=order.get)))
-
-
-def is_relabel(node: Node, nodes: dict[str, Node]) -> bool:
-    """Does it only add or drop axes of length 1?"""
-    return node.op in ("reshape", "broadcast_to") and squeezed(node) == squeezed(nodes[node.inputs[0]])
-
-
-def squeezed(node: Node) -> tuple[int, ...]:
-    return tuple(dim for dim in node.type.shape if dim != 1)
 
 
 def along_last(node: Node, nodes: dict[str, Node]) -> bool:

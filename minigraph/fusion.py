@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from .access import VIEWS, relabels, squeeze
 from .attention import Attention, find_attention
 from .dialect import C
 from .errors import GraphError
@@ -21,7 +22,6 @@ from .ops import OPS, Kind, normal_axes
 MOVES = ("concat", "pad", "take", "update_slice")  # they copy elements from place to place; the kernel is a few loops
 REDUCES = ("sum", "prod", "mean", "max", "min", "any", "all")  # the reductions for which a kernel can be generated
 PRODUCTS = ("matmul", "packed_matmul", "sparse_matmul", "block_matmul")
-VIEWS = ("reshape", "transpose", "broadcast_to", "slice")
 AHEAD = 16  # nodes between a reduction and the element-wise work on its rows
 ROWS = 4  # a product of at most so many rows is generated: it only streams its weights, as a good library does too
 PACKED_ROWS = 64  # a library would have to unpack all weights first
@@ -72,7 +72,7 @@ class Open:
 
     @property
     def kept(self) -> tuple[int, ...]:
-        return tuple(axis for axis in self.every if axis not in self.axes)
+        return without(self.every, self.axes)
 
 
 class Facts(NamedTuple):
@@ -125,11 +125,11 @@ def join(node: Node, cluster: Open, facts: Facts) -> None:
     if node.op in PRODUCTS:
         cluster.kind = "epilogue"
     elif node.op not in REDUCES and place != cluster.every and cluster.kind == "map":
-        cluster.kind, cluster.axes = "reduce", tuple(axis for axis in cluster.every if axis not in place)
+        cluster.kind, cluster.axes = "reduce", without(cluster.every, place)
     elif node.op in REDUCES and cluster.kind == "map":
         space, axes = reduced_axes(node, facts)
         if squeeze(node.type.shape) == cluster.space and len(space) > len(cluster.space):
-            kept = tuple(axis for axis in range(len(space)) if axis not in axes)
+            kept = without(range(len(space)), axes)
             cluster.at = {name: tuple(kept[axis] for axis in place) for name, place in cluster.at.items()}
             place = kept  # what was the whole space is now one number a row
         cluster.kind, cluster.space, cluster.axes = "reduce", space, axes
@@ -202,7 +202,7 @@ def feeds_a_closed_launch(node, home, facts):
 
 
 def is_not_generated(node, home, facts):
-    if not (is_generated(node, facts) or relabels(node, facts)):
+    if not (is_generated(node, facts) or relabels(node, facts.nodes)):
         return f"{node.op} of {node.type} is a library's work" if node.op not in VIEWS else f"{node.op} moves elements"
 
 
@@ -244,18 +244,18 @@ def is_of_rows(node: Node, cluster: Open, place: tuple[int, ...], facts: Facts) 
         for other in above:
             if other.op in REDUCES:
                 space, axes = reduced_axes(other, facts)
-                if space == cluster.space and axes == tuple(axis for axis in cluster.every if axis not in place):
+                if space == cluster.space and axes == without(cluster.every, place):
                     return is_generated(other, facts)
-            elif squeeze(other.type.shape) == squeeze(node.type.shape) and (OPS[other.op].kind is Kind.ELEMENTWISE or relabels(other, facts)):
+            elif squeeze(other.type.shape) == squeeze(node.type.shape) and (OPS[other.op].kind is Kind.ELEMENTWISE or relabels(other, facts.nodes)):
                 todo.append(other)
     return False
 
 
 def reduces_elsewhere(node: Node, cluster: Open, place: tuple[int, ...], facts: Facts) -> str | None:
     space, axes = reduced_axes(node, facts)
-    if not axes or len(axes) != len(set(axes)):
+    if not axes:
         return "it reduces axes of length 1"
-    kept = tuple(axis for axis in range(len(space)) if axis not in axes)
+    kept = without(range(len(space)), axes)
     if cluster.kind == "map" and place == cluster.every and len(space) > len(cluster.space):
         return None  # a result for each row, and the rows are this launch's space
     if space != cluster.space:
@@ -281,15 +281,9 @@ PREDICATES: tuple[Callable[[Node, dict[str, Open], Facts], str | None], ...] = (
 # ---- axes ----------------------------------------------------------------------------------------------------------------
 
 
-def squeeze(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The loops over a shape: its axes without those of length 1."""
-    return tuple(dim for dim in shape if dim != 1)
-
-
-def relabels(node: Node, facts: Facts) -> bool:
-    """Does it only add or drop axes of length 1? Then element i stays element i."""
-    return (node.op in ("reshape", "broadcast_to")
-            and squeeze(node.type.shape) == squeeze(facts.nodes[node.inputs[0]].type.shape))
+def without(axes: Iterable[int], some: Iterable[int]) -> tuple[int, ...]:
+    """The axes that are not among some of them."""
+    return tuple(axis for axis in axes if axis not in some)
 
 
 def is_generated(node: Node, facts: Facts) -> bool:

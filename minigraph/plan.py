@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
-from .access import Access, view, whole
+from .access import Access, squeeze, view, whole
 from .errors import PassError, RunError, nearest
-from .fusion import Cluster, Partition, fuse, squeeze
+from .fusion import Cluster, Partition, fuse
 from .ir import Graph, Node, defs
 from .ops import OPS
 from .planners import Buffer, Placement, greedy_by_size
@@ -202,15 +203,8 @@ def same_elements(launch: Launch, name: str, nodes: dict[str, Node], access: dic
     if launch.kind not in ("map", "reduce") or nodes[name].type.nbytes != nodes[launch.name].type.nbytes:
         return False
     same = [other for other in launch.reads if access[other].buffer == access[name].buffer]
-    wide = nodes[name].type.size == _size(launch.cluster.space) if launch.kind == "reduce" else True
+    wide = nodes[name].type.size == prod(launch.cluster.space) if launch.kind == "reduce" else True
     return same == [name] and access[name].contiguous and wide and nodes[name].type.dtype == nodes[launch.name].type.dtype
-
-
-def _size(space: tuple[int, ...]) -> int:
-    size = 1
-    for dim in space:
-        size *= dim
-    return size
 
 
 # ---- where everything lies ------------------------------------------------------------------------------------------------

@@ -11,11 +11,9 @@ from .codegen.program import Program, Run, c_program
 from .compiler import build
 from .errors import RunError
 from .ir import Node
-from .ops import OPS
 from .plan import Launch, Plan
-from .run_numpy import IndexRunError, Signature, as_run_error, check_seed
+from .run_numpy import Signature, as_run_error, check_seed, describe
 from .run_plan import Memory, run_launch
-from .text import node_line
 
 
 class CExecutable:
@@ -99,5 +97,4 @@ def address(array: np.ndarray) -> int:
 
 
 def out_of_range(node: Node) -> RunError:
-    where = f" ({', '.join(node.origin[-1:])})" if node.origin else ""
-    return IndexRunError(f"{OPS[node.op].name}: an index is out of range{where}\n    {node_line(node)}")
+    return describe(IndexError(f"{node.op}: an index is out of range"), node)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
+from .access import VIEWS
 from .errors import MinigraphError, RunError, nearest
 from .ir import Graph, Node, defs
 from .ops import OPS, Kind
@@ -19,7 +20,6 @@ from .types import DTYPES
 from .verify import verify
 
 RUN_TIME = (ValueError, IndexError, ZeroDivisionError, OverflowError, MemoryError)  # what NumPy raises for some values
-VIEWS = {"reshape", "transpose", "broadcast_to", "slice"}  # NumPy may answer these without moving a byte
 
 
 @dataclass(frozen=True, slots=True)

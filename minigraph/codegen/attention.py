@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from math import prod
 
-from ..access import merge_axes, row_major
+from ..access import merge_axes, row_major, squeeze
 from ..dialect import Dialect
 from ..plan import Launch, Plan
 from ..types import DTYPES
 from .kernel import Kernel, Operand, Writer, element, indent
-from .loops import FREE, PARALLEL, Body, accumulate, row_names, split
-from .products import Product, find_product
+from .loops import FREE, PARALLEL, Body, accumulate, around, row_names, split
+from .products import find_product
 
 TILE = 128  # scores at once; on CUDA also the threads of a block
 WORTH_THREADS = 1 << 16  # multiplications from which on a second thread pays
@@ -38,7 +38,7 @@ class Skeleton:
         self.dtype = writer.dtype(launch.name)
         self.type = writer.dialect.type(self.dtype)
         self.first = find_product(writer, self.scores, space, swap=False)
-        mixed_space = tuple(dim for dim in plan.type(launch.name).shape if dim != 1)
+        mixed_space = squeeze(plan.type(launch.name).shape)
         second = find_product(writer, launch.name, mixed_space, swap=False)
         self.depth, self.length, self.width = self.first.depth, space[-1], mixed_space[-1]
         # the values: along the rows as the result has them, one step a score, one step a column
@@ -125,10 +125,7 @@ class Skeleton:
         lines += [f"for (long first = 0; first < {length}; first += {tile}) {{", *indent(inner), "}",
                   f"{columns} {self.out('c')} = {self.text('div', n['mixed'] + '[c]', n['total'])};"]
         shared = self.threads > 1 and prod(x for x, _ in self.outer) * length * self.depth >= WORTH_THREADS
-        for depth in reversed(range(len(self.rows))):
-            name, (count, _) = self.rows[depth], self.outer[depth]
-            head = [PARALLEL] * (shared and depth == 0)
-            lines = [*head, f"for (long {name} = 0; {name} < {count}; {name}++) {{", *indent(lines), "}"]
+        lines = around(self.rows, [count for count, _ in self.outer], lines, PARALLEL if shared else "")
         return self.writer.finish(label, lines, self.output)
 
     def c_tree(self, op: str, every: str) -> list[str]:

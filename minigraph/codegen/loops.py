@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import prod
 
 from ..access import merge_axes, row_major
@@ -69,9 +69,18 @@ class Body:
         self.text[one] = self.writer.name(f"{self.writer.pointer(one)}_{''.join(n for n, step in self.terms[one] if step) or '0'}")
         return [f"const {self.writer.type(one.value)} {self.text[one]} = {where};"]
 
+    def stored(self, nodes: list[str], target: str) -> list[str]:
+        """The lines of these nodes, the last of which goes to ``target``."""
+        lines = self.loads(nodes) + [line for name in nodes[:-1] for line in self.line(name)]
+        return [*lines, f"{target} = {self.value(nodes[-1])};"]
+
+    def value(self, name: str) -> str:
+        """The expression of one node."""
+        return self.writer.node(name, [self.use(one) for one in self.reads[name]])
+
     def line(self, name: str) -> list[str]:
         """The line of one node; none for a node that only renames."""
-        text = self.writer.node(name, [self.use(one) for one in self.reads[name]])
+        text = self.value(name)
         if self.writer.plan.nodes[name].op in ("reshape", "broadcast_to"):
             self.text[name] = text
             return []
@@ -92,9 +101,7 @@ def map_kernel(plan: Plan, launch: Launch, dialect: Dialect, threads: int = 1, p
     if dialect.name == "c" and len(loops) == 1 and len(stages := cut(writer, nodes)) > 1 and lengths[0] >= STAGE // 8:
         lines = staged(body, stages, output, lengths[0], threads)
         return writer.finish(label, lines, output)
-    lines = body.loads(nodes) + [line for name in nodes[:-1] for line in body.line(name)]
-    last = writer.node(nodes[-1], [body.use(one) for one in body.reads[nodes[-1]]])
-    lines.append(f"{element(output, [(name, strides[-1]) for name, (_, strides) in zip(names, loops)])} = {last};")
+    lines = body.stored(nodes, element(output, [(name, strides[-1]) for name, (_, strides) in zip(names, loops)]))
     if dialect.name == "cuda":
         return writer.finish(label, cuda_thread(names, lengths) + lines, output, grid=blocks(prod(lengths)), block=(BLOCK, 1))
     return writer.finish(label, nest(names, lengths, lines, threads), output)
@@ -126,7 +133,7 @@ def staged(body: Body, stages: list[list[str]], output: str, length: int, thread
         inner = body.loads(stage)
         for name in stage:
             if number == len(stages) - 1 and name == stage[-1]:
-                inner.append(f"{output}[block + i] = {writer.node(name, [body.use(one) for one in body.reads[name]])};")
+                inner.append(f"{output}[block + i] = {body.value(name)};")
                 continue
             inner += body.line(name)
             if name in arrays:
@@ -141,12 +148,17 @@ def staged(body: Body, stages: list[list[str]], output: str, length: int, thread
 def nest(names: list[str], lengths: list[int], lines: list[str], threads: int) -> list[str]:
     """C loops around lines, the innermost free to run in vectors, the outermost in threads where that pays."""
     shared = threads > 1 and prod(lengths) >= WORTH_THREADS
-    for depth in reversed(range(len(lengths))):
-        name = names[depth]
-        head = [FREE] * (depth == len(lengths) - 1) + [PARALLEL] * (depth == 0 and shared)
-        if len(lengths) == 1 and shared:
-            head = [PARALLEL + " simd"]  # one pragma a loop
-        lines = [*head, f"for (long {name} = 0; {name} < {lengths[depth]}; {name}++) {{", *indent(lines), "}"]
+    if len(lengths) == 1 and shared:
+        return around(names, lengths, lines, outermost=PARALLEL + " simd")  # one pragma a loop
+    return around(names, lengths, lines, PARALLEL if shared else "", FREE)
+
+
+def around(names: list[str], lengths: Iterable[int], lines: list[str], outermost: str = "", innermost: str = "") -> list[str]:
+    """C loops around lines, and the pragmas of the outermost and of the innermost one."""
+    loops = list(zip(names, lengths))
+    for depth, (name, length) in reversed(list(enumerate(loops))):
+        pragmas = [innermost] * (depth == len(loops) - 1) + [outermost] * (depth == 0)
+        lines = [*filter(None, pragmas), f"for (long {name} = 0; {name} < {length}; {name}++) {{", *indent(lines), "}"]
     return lines
 
 

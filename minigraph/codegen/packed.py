@@ -6,11 +6,13 @@ for each row grows in its own lane. The activations stay float32.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from math import prod
 from pathlib import Path
 
 from ..formats import FORMATS, TILE
 from .kernel import Kernel, Operand, Writer, element, indent
-from .loops import PARALLEL
+from .loops import PARALLEL, around
 from .products import WORTH_THREADS, Product, Skeleton
 
 HELPERS = {"c": Path(__file__).with_name("packed.h"), "cuda": Path(__file__).with_name("packed.cuh")}
@@ -43,35 +45,31 @@ class PackedSkeleton(Skeleton):
 
     def kernel(self) -> Kernel:
         label = f"matmul_{self.writer.launch.name}"
+        self.writer.helpers.add("packed")
         blocks = self.product.depth // self.format.values
         nbytes = self.format.nbytes * TILE * blocks  # of a tile
         x = element(self.few, self.terms(0))
         if self.writer.dialect.name == "cuda":
-            return self.cuda(label, blocks, nbytes, x)
+            row = f"{self.many} + {self.column} / {TILE} * {nbytes}ll, {self.column} % {TILE}, &{x}, {self.product.few_step}, {blocks}"
+            return self.cuda(label, [], f"{self.kind}_row({row})")
         inputs, sums = self.writer.name("inputs"), self.writer.name("sums")
-        lines = [f"const float {self.sum} = {sums}[lane];", *self.epilogue(self.sum)]
-        tile = [f"float {sums}[{TILE}];", f"{self.kind}_tile({self.many} + tile*{nbytes}, {inputs}, {blocks}, {sums});",
-                f"for (int lane = 0; lane < {TILE}; lane++) {{", f"  const long {self.column} = tile*{TILE} + lane;", *indent(lines), "}"]
-        head = [PARALLEL] * (self.threads > 1 and self.width * self.product.depth >= WORTH_THREADS)
-        text = [f"float {inputs}[{blocks * (self.format.values + 1)}];",
-                f"{self.kind}_inputs(&{x}, {self.product.few_step}, {blocks}, {inputs});",
-                *head, f"for (long tile = 0; tile < {self.width // TILE}; tile++) {{", *indent(tile), "}"]
-        for name, (length, _) in reversed(list(zip(self.rows, self.outer))):
-            text = [f"for (long {name} = 0; {name} < {length}; {name}++) {{", *indent(text), "}"]
-        self.writer.helpers.add("packed")
-        return self.writer.finish(label, text, self.output)
+        before = [f"float {inputs}[{blocks * (self.format.values + 1)}];",
+                  f"{self.kind}_inputs(&{x}, {self.product.few_step}, {blocks}, {inputs});"]
+        sum_up = f"{self.kind}_tile({self.many} + tile*{nbytes}, {inputs}, {blocks}, {sums});"
+        return self.tiles(label, before, sum_up, sums, self.width * self.product.depth)
 
-    def cuda(self, label: str, blocks: int, nbytes: int, x: str) -> Kernel:
-        """A thread a row: neighbours read neighbouring words."""
+    def tiles(self, label: str, before: list[str], sum_up: str, sums: str, work: int, start: Iterable[str] = (), **facts) -> Kernel:
+        """The C kernel: 16 rows at a time, ``sum_up`` writes their sums; ``work`` are the multiplications of a row of x."""
+        lines = [f"const float {self.sum} = {sums}[lane];", *self.epilogue(self.sum)]
+        tile = [f"float {sums}[{TILE}];", sum_up, f"for (int lane = 0; lane < {TILE}; lane++) {{",
+                f"  const long {self.column} = tile*{TILE} + lane;", *indent(lines), "}"]
+        shared = PARALLEL if self.threads > 1 and work >= WORTH_THREADS else ""
+        text = around(self.rows, self.lengths, [*before, *around(["tile"], [self.width // TILE], tile, shared)])
+        return self.writer.finish(label, [*start, *text], self.output, **facts)
+
+    def cuda(self, label: str, before: list[str], total: str, **facts) -> Kernel:
+        """The CUDA kernel, a thread a row: neighbours read neighbouring words."""
         tiles = -(-self.width // THREADS)
-        lengths = [length for length, _ in self.outer]
-        lines = self.cuda_rows(lengths, tiles)
-        lines += [f"const int {self.column} = blockIdx.x % {tiles} * {THREADS} + threadIdx.x;",
-                  f"if ({self.column} >= {self.width}) return;",
-                  f"const float {self.sum} = {self.kind}_row({self.many} + {self.column} / {TILE} * {nbytes}ll, {self.column} % {TILE}, "
-                  f"&{x}, {self.product.few_step}, {blocks});", *self.epilogue(self.sum)]
-        self.writer.helpers.add("packed")
-        outer = 1
-        for length in lengths:
-            outer *= length
-        return self.writer.finish(label, lines, self.output, grid=outer * tiles, block=(THREADS, 1))
+        lines = [*self.cuda_rows(tiles), f"const int {self.column} = blockIdx.x % {tiles} * {THREADS} + threadIdx.x;",
+                 f"if ({self.column} >= {self.width}) return;", *before, f"const float {self.sum} = {total};", *self.epilogue(self.sum)]
+        return self.writer.finish(label, lines, self.output, grid=prod(self.lengths) * tiles, block=(THREADS, 1), **facts)

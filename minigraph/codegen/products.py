@@ -15,7 +15,7 @@ from ..fusion import PRODUCTS
 from ..plan import Launch, Plan
 from ..types import DTYPES
 from .kernel import Kernel, Operand, Writer, element, indent
-from .loops import FREE, PARALLEL, Body, accumulate, row_names, split
+from .loops import FREE, PARALLEL, Body, accumulate, around, row_names, split
 
 TILE = 4096  # results summed side by side: the sums stay in the first-level cache
 LANES = 64  # bytes of partial sums of a dot product
@@ -102,7 +102,7 @@ class Skeleton:
         outer = [axis for axis in range(len(space)) if axis != loop]
         strides = [one.strides for one in (self.product.few, self.product.many, *self.body.operands)] + [row_major(space)]
         self.outer = merge_axes(tuple(space[a] for a in outer), tuple(tuple(s[a] for a in outer) for s in strides))
-        self.rows = row_names(len(self.outer))
+        self.rows, self.lengths = row_names(len(self.outer)), [length for length, _ in self.outer]
         self.column, self.width = "n", space[loop] if loop is not None else 1
         self.inner = [(self.width, tuple(s[loop] for s in strides))] if loop is not None else []
         shifted = [(length, steps[2:]) for length, steps in self.outer + self.inner]
@@ -130,11 +130,8 @@ class Skeleton:
         """The lines behind a finished sum."""
         nodes = [name for name in self.writer.launch.nodes if name != self.hero]
         self.body.text[self.hero] = total
-        if not nodes:
-            return [f"{element(self.output, self.terms(-1))} = {total};"]
-        lines = self.body.loads(nodes) + [line for name in nodes[:-1] for line in self.body.line(name)]
-        last = self.writer.node(nodes[-1], [self.body.use(one) for one in self.body.reads[nodes[-1]]])
-        return [*lines, f"{element(self.output, self.terms(-1))} = {last};"]
+        target = element(self.output, self.terms(-1))
+        return self.body.stored(nodes, target) if nodes else [f"{target} = {total};"]
 
     def kernel(self) -> Kernel:
         label = f"matmul_{self.writer.launch.name}"
@@ -142,9 +139,7 @@ class Skeleton:
             return self.cuda(label)
         dots = self.product.many_step == 1 and self.inner or not self.inner
         lines = self.dots() if dots else self.side_by_side()
-        for name, (length, _) in reversed(list(zip(self.rows, self.outer))):
-            lines = [f"for (long {name} = 0; {name} < {length}; {name}++) {{", *indent(lines), "}"]
-        return self.writer.finish(label, lines, self.output)
+        return self.writer.finish(label, around(self.rows, self.lengths, lines), self.output)
 
     @property
     def shared(self) -> bool:
@@ -189,19 +184,18 @@ class Skeleton:
         return [*head, f"for (long first = 0; first < {width}; first += {tile}) {{",
                 f"  const long end = first + {tile} < {width} ? first + {tile} : {width};", *indent(lines), "}"]
 
-    def cuda_rows(self, lengths: list[int], tiles: int) -> list[str]:
+    def cuda_rows(self, tiles: int) -> list[str]:
         """The outer loops' indices from the number of the block, of which ``tiles`` work on one row."""
         if not self.rows:
             return []
-        return [f"const int row = blockIdx.x / {tiles};", *split("row", self.rows, lengths)]
+        return [f"const int row = blockIdx.x / {tiles};", *split("row", self.rows, self.lengths)]
 
     def cuda(self, label: str) -> Kernel:
         """A block sums 32 results side by side, so that neighbours read neighbouring weights; 8 slices of the sum share the work."""
         depth, tiles = self.product.depth, -(-self.width // COLUMNS)
-        lengths = [length for length, _ in self.outer]
-        outer = prod(lengths)
+        outer = prod(self.lengths)
         sums = self.writer.name("sums")
-        lines = self.cuda_rows(lengths, tiles)
+        lines = self.cuda_rows(tiles)
         tile = "threadIdx.x" if tiles == 1 else f"blockIdx.x % {tiles} * {COLUMNS} + threadIdx.x"
         lines += [f"const int {self.column} = {tile};", f"__shared__ {self.type} {sums}[{SLICES}][{COLUMNS}];",
                   f"{self.type} part = {self.writer.dialect.literal(self.dtype, 0)};"]

@@ -13,12 +13,12 @@ import numpy as np
 
 from ..access import merge_axes, row_major
 from ..dialect import Dialect
-from ..fusion import REDUCES
+from ..fusion import REDUCES, without
 from ..ops import OPS
 from ..plan import Launch, Plan
 from ..types import DTYPES
-from .kernel import Kernel, Operand, Writer, element, indent
-from .loops import BLOCK, FREE, PARALLEL, WORTH_THREADS, Body, loop_names, split
+from .kernel import Kernel, Writer, element, indent
+from .loops import BLOCK, FREE, PARALLEL, WORTH_THREADS, Body, around, loop_names, split
 
 CHEAP = 4  # up to this cost an element is computed again rather than kept
 SCRATCH = 40 * 1024  # bytes: of the 48 KB that a CUDA block may share the threads' parts take some; a first-level cache holds it
@@ -75,7 +75,7 @@ def row_kernel(plan: Plan, launch: Launch, dialect: Dialect, threads: int = 1, p
     writer = Writer(plan, launch, dialect, plain)
     cluster = launch.cluster
     space, axes = cluster.space, cluster.axes
-    kept = tuple(axis for axis in range(len(space)) if axis not in axes)
+    kept = without(range(len(space)), axes)
     body = Body(writer, dict(cluster.at), len(space), launch.nodes)
     walks = Walks(plan, launch)
     result = row_major(space) if walks.last in walks.wide else spread(row_major(tuple(space[a] for a in kept)), kept, len(space))
@@ -112,7 +112,7 @@ class CRows:
         terms = [(name, strides[-1]) for name, (_, strides) in zip([*self.rows, *self.columns], [*self.outer, *self.inner])]
         return f"{element(self.output, terms)} = {value};"
 
-    def place(self, walk: int) -> str:
+    def place(self) -> str:
         """The index of an element in a scratch row."""
         terms, step = [], 1
         for name, length in reversed(list(zip(self.columns, self.lengths))):
@@ -128,11 +128,7 @@ class CRows:
             lines += self.narrow_lines(self.walks.count)
             lines.append(self.store(self.body.text[self.walks.last]))
         shared = threads > 1 and prod(self.row_lengths) * self.length >= WORTH_THREADS
-        for depth in reversed(range(len(self.rows))):
-            name = self.rows[depth]
-            head = [PARALLEL] * (depth == 0 and shared)
-            lines = [*head, f"for (long {name} = 0; {name} < {self.row_lengths[depth]}; {name}++) {{", *indent(lines), "}"]
-        return self.writer.finish(label, lines, self.output)
+        return self.writer.finish(label, around(self.rows, self.row_lengths, lines, PARALLEL if shared else ""), self.output)
 
     def narrow_lines(self, walk: int) -> list[str]:
         """What is one number a row and known before this walk."""
@@ -145,18 +141,17 @@ class CRows:
         saved, names = dict(body.text), set(self.writer.names)
         for name, before in walks.kept.items():
             if before < walk:
-                body.text[name] = f"{self.scratch[name]}[{self.place(walk)}]"
+                body.text[name] = f"{self.scratch[name]}[{self.place()}]"
         nodes = [name for name in walks.computed[walk] if name != walks.last]
         joined = walks.joined(walk)
-        lines = body.loads([*nodes, *[n for n in joined], *[walks.last] * (walks.last in walks.computed[walk])])
+        lines = body.loads([*nodes, *joined, *[walks.last] * (walks.last in walks.computed[walk])])
         for name in nodes:
             lines += body.line(name)
             if walks.kept.get(name) == walk:
-                lines.append(f"{self.scratch[name]}[{self.place(walk)}] = {body.text[name]};")
+                lines.append(f"{self.scratch[name]}[{self.place()}] = {body.text[name]};")
         operands = {name: body.use(body.reads[name][0]) for name in joined}
         if walks.last in walks.computed[walk]:
-            last = self.writer.node(walks.last, [body.use(one) for one in body.reads[walks.last]])
-            lines.append(self.store(last))
+            lines.append(self.store(body.value(walks.last)))
         body.text, self.writer.names = saved, names  # the next walk is a scope of its own
         return lines, operands
 
@@ -196,11 +191,7 @@ class CRows:
         return self.writer.combine(JOIN[self.writer.plan.nodes[name].op], a, b, self.writer.dtype(name))
 
     def loop(self, lines: list[str], free: bool) -> list[str]:
-        for depth in reversed(range(len(self.columns))):
-            name = self.columns[depth]
-            head = [FREE] * (free and depth == len(self.columns) - 1)
-            lines = [*head, f"for (long {name} = 0; {name} < {self.lengths[depth]}; {name}++) {{", *indent(lines), "}"]
-        return lines
+        return around(self.columns, self.lengths, lines, innermost=FREE if free else "")
 
     def in_lanes(self, names, lines, operands, width) -> list[str]:
         """Element j goes to lane j % width: so many independent sums, joined in order at the end."""
@@ -220,9 +211,7 @@ class CRows:
                  *indent(step(lane), 2), "  }", "}"]
         if whole < length:
             inner += [f"for (long {column} = {whole}; {column} < {length}; {column}++) {{", *indent(step(f"{column} - {whole}")), "}"]
-        for depth in reversed(range(len(self.columns) - 1)):
-            name = self.columns[depth]
-            inner = [f"for (long {name} = 0; {name} < {self.lengths[depth]}; {name}++) {{", *indent(inner), "}"]
+        inner = around(self.columns[:-1], self.lengths[:-1], inner)
         tail = []
         for name, text in names.items():
             join = f"join_{JOIN[self.writer.plan.nodes[name].op]}_{self.writer.dtype(name)}"

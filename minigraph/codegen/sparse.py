@@ -9,10 +9,8 @@ from math import prod
 from pathlib import Path
 
 from ..sparse import TILE, WORD
-from .kernel import Kernel, Operand, element, indent
-from .loops import PARALLEL
-from .packed import THREADS, PackedSkeleton
-from .products import WORTH_THREADS
+from .kernel import Kernel, Operand, element
+from .packed import PackedSkeleton
 
 HELPERS = {"c": Path(__file__).with_name("sparse.h"), "cuda": Path(__file__).with_name("sparse.cuh")}
 
@@ -57,7 +55,7 @@ class SparseSkeleton(PackedSkeleton):
         self.writer.helpers.add("sparse")
         x = element(self.few, self.terms(0))
         if self.writer.dialect.name == "cuda":
-            return self.cuda_kernel(label, x)
+            return self.cuda(label, *self.row(x), fails=self.fails)
         sums, text, start = self.writer.name("sums"), [], f"&{x}"
         if self.product.few_step != 1:
             start = self.writer.name("inputs")
@@ -65,36 +63,7 @@ class SparseSkeleton(PackedSkeleton):
                 f"float {start}[{self.product.depth}];",
                 f"for (long k = 0; k < {self.product.depth}; k++) {start}[k] = {self.activation('k')};",
             ]
-        lines = [f"const float {self.sum} = {sums}[lane];", *self.epilogue(self.sum)]
-        tile = [
-            f"float {sums}[{TILE}];",
-            self.tile(start, sums),
-            f"for (int lane = 0; lane < {TILE}; lane++) {{",
-            f"  const long {self.column} = tile*{TILE} + lane;",
-            *indent(lines),
-            "}",
-        ]
-        head = [PARALLEL] * (self.threads > 1 and prod(self.shapes[1]) >= WORTH_THREADS)
-        text += [*head, f"for (long tile = 0; tile < {self.width // TILE}; tile++) {{", *indent(tile), "}"]
-        for name, (length, _) in reversed(list(zip(self.rows, self.outer))):
-            text = [f"for (long {name} = 0; {name} < {length}; {name}++) {{", *indent(text), "}"]
-        return self.writer.finish(label, [*self.check(), *text], self.output, fails=self.fails)
-
-    def cuda_kernel(self, label: str, x: str) -> Kernel:
-        """A thread a row: neighbours read neighbouring numbers."""
-        tiles, lengths = -(-self.width // THREADS), [length for length, _ in self.outer]
-        before, total = self.row(x)
-        lines = [
-            *self.cuda_rows(lengths, tiles),
-            f"const int {self.column} = blockIdx.x % {tiles} * {THREADS} + threadIdx.x;",
-            f"if ({self.column} >= {self.width}) return;",
-            *before,
-            f"const float {self.sum} = {total};",
-            *self.epilogue(self.sum),
-        ]
-        return self.writer.finish(
-            label, lines, self.output, grid=prod(lengths) * tiles, block=(THREADS, 1), fails=self.fails
-        )
+        return self.tiles(label, text, self.tile(start, sums), sums, prod(self.shapes[1]), self.check(), fails=self.fails)
 
 
 class BlockSkeleton(SparseSkeleton):

@@ -7,10 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..access import squeeze
 from ..backends import bind
 from ..command.tables import table
 from ..compiler import CompilerError, build
-from ..fusion import Cluster, Partition, fuse, squeeze
+from ..fusion import Cluster, Partition, fuse
 from ..ir import Graph, defs
 from ..plan import make_plan
 from ..run_numpy import run
