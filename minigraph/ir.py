@@ -46,17 +46,17 @@ class Graph:
     name: str
     nodes: tuple[Node, ...]
     outputs: tuple[tuple[str, str], ...]
+    _table: dict[str, Node] | None = field(default=None, init=False, repr=False, compare=False)  # made when first asked for
 
     @property
     def inputs(self) -> tuple[Node, ...]:
         return tuple(node for node in self.nodes if node.op == "input")
 
     def __getitem__(self, name: str) -> Node:
-        """The node that defines ``name``; a walk over the list, so use ``defs`` for more than one."""
-        for node in self.nodes:
-            if node.name == name:
-                return node
-        raise KeyError(name)
+        """The node that defines ``name``; KeyError where there is none."""
+        if self._table is None:
+            object.__setattr__(self, "_table", {node.name: node for node in reversed(self.nodes)})
+        return self._table[name]
 
     def __len__(self) -> int:
         return len(self.nodes)

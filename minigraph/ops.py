@@ -627,9 +627,9 @@ ROWS = (
     # float functions
     map_op("sqrt", 1, np.sqrt, "{sqrt}({0})", FLOAT, cost=16),
     map_op("rsqrt", 1, lambda x: x.dtype.type(1) / np.sqrt(x), "1 / {sqrt}({0})", FLOAT, cost=24),
-    map_op("exp", 1, np.exp, "{exp}({0})", FLOAT, cost=32, ulp=4),
+    map_op("exp", 1, np.exp, "{exp}({0})", FLOAT, cost=32, ulp=5),
     map_op("log", 1, np.log, "{log}({0})", FLOAT, cost=32, ulp=4),
-    map_op("exp2", 1, np.exp2, "{exp2}({0})", FLOAT, cost=32, ulp=4),
+    map_op("exp2", 1, np.exp2, "{exp2}({0})", FLOAT, cost=32, ulp=5),
     map_op("expm1", 1, np.expm1, "{expm1}({0})", FLOAT, cost=32, ulp=4),
     map_op("log2", 1, np.log2, "{log2}({0})", FLOAT, cost=32, ulp=4),
     map_op("log1p", 1, np.log1p, "{log1p}({0})", FLOAT, cost=32, ulp=4),

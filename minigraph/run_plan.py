@@ -23,7 +23,7 @@ from .types import DTYPES, TOKEN
 POISON = 0xFF  # NaN in every float, -1 in integers: it hides in no sum
 
 
-PACKED = 4096  # bytes from which on a constant is copied
+PACKED = 4096  # bytes from which on a constant is copied, and an output is aligned
 HUGE = 1 << 22  # bytes from which on NumPy asks for large pages by itself
 
 
@@ -32,9 +32,8 @@ class Memory:
 
     def __init__(self, plan: Plan, packed: bool = False):
         self.plan = plan
-        room = np.zeros(plan.arena_bytes + ALIGNMENT, np.uint8)
-        first = -room.ctypes.data % ALIGNMENT
-        self.arena = room[first:first + plan.arena_bytes]
+        self.arena = aligned(plan.arena_bytes)
+        self.arena[:] = 0
         self.flat: dict[str, np.ndarray] = {}  # buffer -> its elements in one row
         for name, region in plan.regions.items():
             if plan.type(name).dtype == TOKEN:
@@ -54,8 +53,7 @@ class Memory:
         large = [name for name, region in self.plan.regions.items()
                  if region.where == "const" and region.nbytes >= PACKED and not in_large_pages(self.flat[name])]
         size = sum(-(-self.plan.regions[name].nbytes // ALIGNMENT) * ALIGNMENT for name in large)
-        room = np.empty(size + ALIGNMENT, np.uint8)
-        place = -room.ctypes.data % ALIGNMENT
+        room, place = aligned(size), 0
         for name in large:
             array = self.flat[name]
             self.flat[name] = room[place:place + array.nbytes].view(array.dtype)
@@ -73,7 +71,9 @@ class Memory:
             self.flat[name] = np.require(array, requirements="CA").reshape(-1)
         for name, region in self.plan.regions.items():
             if region.where == "output":
-                self.flat[name] = np.empty(self.plan.type(name).size, self.dtype(name))
+                size, dtype = self.plan.type(name).size, self.dtype(name)
+                large = region.nbytes >= PACKED  # for a small one this would cost more than it brings
+                self.flat[name] = aligned(size * dtype.itemsize).view(dtype) if large else np.empty(size, dtype)
 
     def array(self, access: Access) -> np.ndarray:
         flat = self.flat[access.buffer]
@@ -93,6 +93,13 @@ class Memory:
             array = self.value(value)
             result[public] = array.copy() if copied else inputs.get(self.plan.access[value].buffer, array)
         return result
+
+
+def aligned(size: int) -> np.ndarray:
+    """So many bytes, at an address that ALIGNMENT divides: a vector register is then filled from one line of the cache."""
+    room = np.empty(size + ALIGNMENT, np.uint8)
+    first = -room.ctypes.data % ALIGNMENT
+    return room[first:first + size]
 
 
 def in_large_pages(array: np.ndarray) -> bool:

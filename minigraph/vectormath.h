@@ -63,35 +63,33 @@ static inline float at_most(float t, float limit) {
   return as_float(as_int(t) < as_int(limit) ? as_int(t) : as_int(limit));
 }
 
-// x = 2 n ln 2 + r with |r| <= ln 2, exp(x) = exp(r) 2^n 2^n: in two steps, so that results under 2^-126 round once.
-// 12583039 is 1.5 * 2^23 + 127: adding it rounds to an integer. 1.9 ulp.
+// x = 2 n ln 2 + r with |r| <= ln 2, exp(x) = (exp(r / 2) 2^n)^2: a square, so that results under 2^-126 round once.
+// 12583039 is 1.5 * 2^23 + 127: adding it rounds to an integer. 3.1 ulp.
 static inline float exp_f32(float x) {
   float t = at_most(fma_f32(x, 0x1.715476p-1f, 12583039.0f), 12583104.0f);
   float n = t - 12583039.0f, scale = power_of_two(t);
   float r = fma_f32(n, -0x1.7f7d1cp-19f, fma_f32(n, -0x1.62e4p0f, x));
-  float p = fma_f32(r, 0x1.9bb144p-13f, 0x1.71c4cap-10f);
-  p = fma_f32(r, p, 0x1.112722p-7f);
-  p = fma_f32(r, p, 0x1.5549dcp-5f);
-  p = fma_f32(r, p, 0x1.555512p-3f);
-  p = fma_f32(r, p, 0x1.00000cp-1f);
-  p = fma_f32(r, p, 1.0f);
-  p = fma_f32(r, p, 1.0f);
-  return x < -104.0f ? 0.0f : p * scale * scale;
+  float p = fma_f32(r, 0x1.6a4ecep-16f, 0x1.12399cp-12f);
+  p = fma_f32(r, p, 0x1.5558bp-9f);
+  p = fma_f32(r, p, 0x1.555492p-6f);
+  p = fma_f32(r, p, 0x1.fffffcp-4f);
+  p = fma_f32(r, p, 0.5f);
+  p = fma_f32(r, p, 1.0f) * scale;
+  return x < -104.0f ? 0.0f : p * p;
 }
 
-// The same with x = 2 n + r, which is exact. 1.6 ulp.
+// The same with x = 2 n + r, which is exact. 2.7 ulp.
 static inline float exp2_f32(float x) {
   float t = at_most(fma_f32(x, 0.5f, 12583039.0f), 12583104.0f);
   float n = t - 12583039.0f, scale = power_of_two(t);
   float r = fma_f32(n, -2.0f, x);
-  float p = fma_f32(r, 0x1.f4e99p-17f, 0x1.481e62p-13f);
-  p = fma_f32(r, p, 0x1.5dbd86p-10f);
-  p = fma_f32(r, p, 0x1.3b1fe4p-7f);
-  p = fma_f32(r, p, 0x1.c6afap-5f);
-  p = fma_f32(r, p, 0x1.ebfbf8p-3f);
-  p = fma_f32(r, p, 0x1.62e432p-1f);
-  p = fma_f32(r, p, 1.0f);
-  return x < -151.0f ? 0.0f : p * scale * scale;
+  float p = fma_f32(r, 0x1.4177e2p-19f, 0x1.5f095p-15f);
+  p = fma_f32(r, p, 0x1.3b2dd4p-11f);
+  p = fma_f32(r, p, 0x1.c6af7ap-8f);
+  p = fma_f32(r, p, 0x1.ebfbdcp-5f);
+  p = fma_f32(r, p, 0x1.62e43p-2f);
+  p = fma_f32(r, p, 1.0f) * scale;
+  return x < -151.0f ? 0.0f : p * p;
 }
 
 // exp(r) - 1 for |r| <= ln 2 / 2.
@@ -299,62 +297,39 @@ static inline float join_add_f32(const float *lanes) {
 #endif
 }
 
-// The largest of the 32 lanes of a reduction; NaN if one of them is NaN.
-static inline float join_maximum_f32(const float *lanes) {
-#if defined(__clang__) || __GNUC__ >= 12
-  typedef float vector __attribute__((vector_size(64), aligned(4), may_alias));
-  typedef int32_t mask __attribute__((vector_size(64)));
-  vector a = *(const vector *)lanes, b;
-  mask first;
-  b = *(const vector *)(lanes + 16);
-  first = (a > b) | (a != a);
-  a = (vector)((first & (mask)a) | (~first & (mask)b));
-  b = __builtin_shufflevector(a, a, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15);
-  first = (a > b) | (a != a);
-  a = (vector)((first & (mask)a) | (~first & (mask)b));
-  b = __builtin_shufflevector(a, a, 4, 5, 6, 7, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-  first = (a > b) | (a != a);
-  a = (vector)((first & (mask)a) | (~first & (mask)b));
-  b = __builtin_shufflevector(a, a, 2, 3, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-  first = (a > b) | (a != a);
-  a = (vector)((first & (mask)a) | (~first & (mask)b));
-  b = __builtin_shufflevector(a, a, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-  first = (a > b) | (a != a);
-  a = (vector)((first & (mask)a) | (~first & (mask)b));
-  return a[0];
-#else
-  float found = lanes[0];
-  for (int lane = 1; lane < 32; lane++) found = found > lanes[lane] || found != found ? found : lanes[lane];
-  return found;
-#endif
+// One lane of a largest and of a smallest element. NaN loses every comparison, so it is looked for apart, in integers.
+static inline float larger_f32(float a, float b) {
+  return a > b ? a : b;
 }
 
-// The smallest of the 32 lanes of a reduction; NaN if one of them is NaN.
-static inline float join_minimum_f32(const float *lanes) {
-#if defined(__clang__) || __GNUC__ >= 12
-  typedef float vector __attribute__((vector_size(64), aligned(4), may_alias));
-  typedef int32_t mask __attribute__((vector_size(64)));
-  vector a = *(const vector *)lanes, b;
-  mask first;
-  b = *(const vector *)(lanes + 16);
-  first = (a < b) | (a != a);
-  a = (vector)((first & (mask)a) | (~first & (mask)b));
-  b = __builtin_shufflevector(a, a, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15);
-  first = (a < b) | (a != a);
-  a = (vector)((first & (mask)a) | (~first & (mask)b));
-  b = __builtin_shufflevector(a, a, 4, 5, 6, 7, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-  first = (a < b) | (a != a);
-  a = (vector)((first & (mask)a) | (~first & (mask)b));
-  b = __builtin_shufflevector(a, a, 2, 3, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-  first = (a < b) | (a != a);
-  a = (vector)((first & (mask)a) | (~first & (mask)b));
-  b = __builtin_shufflevector(a, a, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-  first = (a < b) | (a != a);
-  a = (vector)((first & (mask)a) | (~first & (mask)b));
-  return a[0];
-#else
+static inline float smaller_f32(float a, float b) {
+  return a < b ? a : b;
+}
+
+// The bits of the largest magnitude so far: NaN's are above those of infinity, 0x7f800000.
+static inline uint32_t magnitude_f32(uint32_t seen, float x) {
+  uint32_t bits = (uint32_t)as_int(x) & 0x7fffffff;
+  return bits > seen ? bits : seen;
+}
+
+// The largest of the 32 lanes of a reduction; NaN if one of their elements was NaN.
+static inline float join_maximum_f32(const float *lanes, const uint32_t *magnitudes) {
   float found = lanes[0];
-  for (int lane = 1; lane < 32; lane++) found = found < lanes[lane] || found != found ? found : lanes[lane];
-  return found;
-#endif
+  uint32_t seen = magnitudes[0];
+  for (int lane = 1; lane < 32; lane++) {
+    found = larger_f32(found, lanes[lane]);
+    seen = magnitudes[lane] > seen ? magnitudes[lane] : seen;
+  }
+  return seen > 0x7f800000 ? NAN : found;
+}
+
+// The smallest of the 32 lanes of a reduction; NaN if one of their elements was NaN.
+static inline float join_minimum_f32(const float *lanes, const uint32_t *magnitudes) {
+  float found = lanes[0];
+  uint32_t seen = magnitudes[0];
+  for (int lane = 1; lane < 32; lane++) {
+    found = smaller_f32(found, lanes[lane]);
+    seen = magnitudes[lane] > seen ? magnitudes[lane] : seen;
+  }
+  return seen > 0x7f800000 ? NAN : found;
 }

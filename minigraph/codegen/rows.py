@@ -7,7 +7,9 @@ kept in a scratch row. On CUDA a block works on a row: each thread adds up its o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,8 +25,19 @@ from .loops import BLOCK, FREE, PARALLEL, WORTH_THREADS, Body, around, loop_name
 CHEAP = 4  # up to this cost an element is computed again rather than kept
 SCRATCH = 40 * 1024  # bytes: of the 48 KB that a CUDA block may share the threads' parts take some; a first-level cache holds it
 LANES = 128  # bytes of partial results: two vector registers, so that a reduction is not one long chain
+JOINED = 32  # lanes that a helper joins
 START = {"sum": "0", "mean": "0", "prod": "1", "any": "0", "all": "1"}
 JOIN = {"sum": "add", "mean": "add", "prod": "mul", "max": "maximum", "min": "minimum", "any": "bitwise_or", "all": "bitwise_and"}
+
+
+class Lanes(NamedTuple):
+    """An array of partial results: what it starts with, and how an element joins one of them."""
+
+    name: str
+    type: str
+    start: str
+    operand: str
+    join: Callable[[str, str], str]
 
 
 class Walks:
@@ -197,13 +210,14 @@ class CRows:
         """Element j goes to lane j % width: so many independent sums, joined in order at the end."""
         column, length = self.columns[-1], self.lengths[-1]
         whole, lane = length // width * width, "lane"
-        parts = {name: self.writer.name(text + "_lanes") for name, text in names.items()}
-        head = [f"{self.writer.type(name)} {parts[name]}[{width}];" for name in names]
+        lanes = {name: self.lanes(name, text, operands[name], width) for name, text in names.items()}
+        every = [one for some in lanes.values() for one in some]
+        head = [f"{one.type} {one.name}[{width}];" for one in every]
         head += [f"for (int {lane} = 0; {lane} < {width}; {lane}++) {{",
-                 *indent(f"{parts[name]}[{lane}] = {self.start(name)};" for name in names), "}"]
+                 *indent(f"{one.name}[{lane}] = {one.start};" for one in every), "}"]
 
         def step(place: str) -> list[str]:
-            return lines + [f"{parts[name]}[{place}] = {self.join(name, f'{parts[name]}[{place}]', operands[name])};" for name in names]
+            return lines + [f"{one.name}[{place}] = {one.join(f'{one.name}[{place}]', one.operand)};" for one in every]
 
         base = "part"
         inner = [f"for (long {base} = 0; {base} < {whole}; {base} += {width}) {{",
@@ -214,14 +228,28 @@ class CRows:
         inner = around(self.columns[:-1], self.lengths[:-1], inner)
         tail = []
         for name, text in names.items():
-            join = f"join_{JOIN[self.writer.plan.nodes[name].op]}_{self.writer.dtype(name)}"
-            if width == 32 and join in self.writer.dialect.helpers:
+            first, join = lanes[name][0], self.join_lanes(name)
+            if width == JOINED and join in self.writer.dialect.helpers:
                 self.writer.helpers.add(join)
-                tail.append(f"const {self.writer.type(name)} {text} = {join}({parts[name]});")
+                tail.append(f"const {first.type} {text} = {join}({', '.join(one.name for one in lanes[name])});")
                 continue
-            tail += [f"{self.writer.type(name)} {text} = {parts[name]}[0];",
-                     f"for (int {lane} = 1; {lane} < {width}; {lane}++) {text} = {self.join(name, text, f'{parts[name]}[{lane}]')};"]
+            tail += [f"{first.type} {text} = {first.name}[0];",
+                     f"for (int {lane} = 1; {lane} < {width}; {lane}++) {text} = {first.join(text, f'{first.name}[{lane}]')};"]
         return head + inner + tail
+
+    def join_lanes(self, name: str) -> str:
+        return f"join_{JOIN[self.writer.plan.nodes[name].op]}_{self.writer.dtype(name)}"
+
+    def lanes(self, name: str, text: str, operand: str, width: int) -> list[Lanes]:
+        """The arrays of partial results of a reduction. The largest element of floats has two: with NaN looked for in
+        integers the comparison need not mind it, which is twice as fast."""
+        compare = {"max": "larger_f32", "min": "smaller_f32"}.get(self.writer.plan.nodes[name].op)
+        array = self.writer.name(text + "_lanes")
+        if width != JOINED or compare is None or self.join_lanes(name) not in self.writer.dialect.helpers:
+            return [Lanes(array, self.writer.type(name), self.start(name), operand, lambda a, b: self.join(name, a, b))]
+        self.writer.helpers |= {compare, "magnitude_f32"}
+        return [Lanes(array, self.writer.type(name), self.start(name), operand, lambda a, b: f"{compare}({a}, {b})"),
+                Lanes(self.writer.name(text + "_magnitudes"), self.writer.dialect.type("u32"), "0", operand, lambda a, b: f"magnitude_f32({a}, {b})")]
 
 
 class CudaRows(CRows):
