@@ -73,6 +73,7 @@ TERMS = (
     Term("07", "stream, queue", "launches that a device carries out in order", "поток (stream), очередь", "流，队列"),
     Term("07", "break-even point, knee", "the size at which the work takes as long as the launch", "точка безубыточности, излом", "盈亏平衡点，拐点"),
     Term("07", "bandwidth", "bytes that memory can move in a second", "пропускная способность памяти", "内存带宽"),
+    Term("07", "flop, peak", "one operation on floats, such as an addition; the most of them that a device does in a second", "операция с плавающей точкой (flop), пиковая производительность", "浮点运算（flop），峰值算力"),
     Term("07", "latency, throughput", "the time for one answer; answers in a second", "задержка, пропускная способность", "延迟，吞吐量"),
     Term("07", "eager execution", "launching each operation as soon as the program calls it", "немедленное (eager) исполнение", "即时执行（eager）"),
     Term("07", "CUDA Graph", "a recording of many launches that one call replays", "CUDA-граф", "CUDA 图"),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from minigraph import compiler, nvrtc, shim
+from minigraph.codegen import rows
 from minigraph.codegen.program import c_program, calls, cuda_program, kernel_of, kernels_source
 from minigraph.dialect import C, CUDA
 from minigraph.errors import GraphError
@@ -250,6 +251,13 @@ EDGES = {
     "a row longer than what can be kept": (
         "x: f32[1,13000]; m = max(x) {axis=[1], keepdims=true}; d = sub(x, m); e = exp(d); s = sum(e) {axis=[1], keepdims=true};"
         " y = div(e, s); return y", {"x": np.linspace(-1, 1, 13000, dtype=F).reshape(1, 13000)}),
+    "rows side by side, in more than one strip": (
+        "x: f32[3,5000]; m = max(x) {axis=[0]}; d = sub(x, m); e = exp(d); s = sum(e) {axis=[0]}; y = div(e, s); return y",
+        {"x": np.where(np.arange(15000) % 4999 == 7, F(np.nan), np.linspace(-1, 1, 15000, dtype=F)).reshape(3, 5000)}),
+    "rows side by side, between other axes": (
+        "x: f32[2,5,70], w: f32[5,1]; m = mean(x) {axis=[1], keepdims=true}; c = sub(x, m); q = mul(c, c); v = mean(q) {axis=[1], keepdims=true};"
+        " r = sqrt(v); n = div(c, r); y = mul(n, w); return y",
+        {"x": np.linspace(-1, 1, 700, dtype=F).reshape(2, 5, 70) ** 2, "w": np.arange(5, dtype=F).reshape(5, 1)}),
 }  # fmt: skip
 
 
@@ -340,6 +348,16 @@ def test_a_sum_of_what_is_not_finite(terms, stored, right):
 def test_random_graphs_in_c():
     """A slice of ``minigraph fuzz --backend c``."""
     for index, findings in zip(range(100), check_cases([draw(101, index) for index in range(100)], "c")):
+        assert not findings, (index, findings)
+
+
+@needs_compiler
+def test_random_graphs_with_rows_side_by_side(monkeypatch):
+    """Every reduction in strips of three rows, whatever its strides are."""
+    monkeypatch.setattr(rows, "LEAST", 3)
+    monkeypatch.setattr(rows, "STRIP", 0)
+    monkeypatch.setattr(rows, "side_by_side", lambda outer, inner: bool(outer) and bool(inner))
+    for index, findings in zip(range(100), check_cases([draw(103, index) for index in range(100)], "c")):
         assert not findings, (index, findings)
 
 

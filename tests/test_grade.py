@@ -39,6 +39,13 @@ def test_a_pass_is_judged_over_the_wire():
     assert grading.grade_file(".py", wrong.encode(), "bob", ["fold"]).outcomes == {"fold": "wrong"}
 
 
+def test_a_changed_argument_is_noticed_over_the_wire():
+    source = submissions.solved(submissions.source_of(submissions.EXERCISES["prune_2_4"].solution))
+    assert grading.grade_file(".py", source.encode(), "ada", ["prune_2_4"]).outcomes == {"prune_2_4": "right"}
+    grade = grading.grade_file(".py", source.replace("groups.copy()", "groups").encode(), "bob", ["prune_2_4"])
+    assert grade.outcomes == {"prune_2_4": "wrong"} and "changed its first argument, an array" in grade.sentences["prune_2_4"]
+
+
 def test_a_folder_without_submissions_is_a_sentence(tmp_path, capsys):
     assert command.main([str(tmp_path)]) == 1
     assert command.main([str(tmp_path / "none")]) == 2

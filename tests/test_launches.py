@@ -9,12 +9,18 @@ import pytest
 
 import minigraph as mg
 from minigraph.launch_model import DEVICE, HOST
-from minigraph.teach import launches
+from minigraph.teach import api, launches
 from minigraph.teach.devices import GPU, QueuedDevice, device_here, large_matrix, watch
 from minigraph.teach.examples import mlp, mlp_graph
+from minigraph.teach.exercises import REFUTATIONS, ch07
 from minigraph.teach.score import scoreboard
 from minigraph.timing import gpu_here
 from minigraph.types import same_bits
+
+
+@pytest.fixture(autouse=True)
+def fresh_work(tmp_path, monkeypatch):
+    monkeypatch.setenv("MINIGRAPH_WORK", str(tmp_path))
 
 
 def arrays_for(graph):
@@ -105,6 +111,58 @@ def test_rows_of_times():
     assert [row["elements"] for row in launches.numpy_sizes([1, 8])] == [1, 8]
     near, far = launches.modelled_sizes([1, 10**9], "t4")
     assert far["CuPy"] == pytest.approx(near["CuPy"] + 12 * (10**9 - 1) / 300e9)
+
+
+def test_the_products_are_a_part_of_their_block():
+    for row in launches.shares((1, 2), seconds=0.02):
+        assert 0 < row["share %"] <= 100
+        assert row["faster without the rest %"] >= 0
+
+
+def test_a_share_is_measured_in_a_process_of_its_own():
+    assert [row["tokens"] for row in launches.gpt2_share(seconds=0.02)] == [1, 16]
+
+
+def test_the_graph_is_counted_and_not_the_package_asked():
+    def count_launches(graph):
+        return len(mg.make_plan(mg.fuse(graph, enabled=False)).launches)
+
+    report = api.check(count_launches)
+    assert report.outcome == "wrong" and "make_plan does all the work" in report.headline
+
+
+@pytest.mark.parametrize("answer", [np.array, lambda events: [np.array(one) for one in events], tuple])
+def test_a_schedule_may_be_an_array_with_a_row_a_launch(answer):
+    def device_events(work, issue, gap):
+        return answer(ch07.events_by_number(work, issue, gap))
+
+    assert api.check(device_events).outcome == "right"
+
+
+def test_pairs_that_are_none_are_wrong_and_no_trouble():
+    def device_events(work, issue, gap):
+        return [(1.0, 2.0), (3.0,)]
+
+    assert "another answer" in api.check(device_events).headline
+
+
+SMALL, LARGE = (f"graph g(x: f32[{n},{n}]) -> (y) {{\n y = neg(x)\n return y\n}}" for n in (64, 8192))
+
+
+@pytest.mark.parametrize("second", [SMALL, LARGE])
+def test_two_graphs_that_a_benchmark_calls_equally_fast(second):
+    report = api.refute_benchmark(ch07.without_wait, SMALL, second)
+    assert report.outcome == "wrong" and "equally fast" in report.headline
+
+
+def test_a_text_that_is_no_graph_gets_the_parsers_sentence():
+    for report in (api.refute_benchmark(ch07.without_wait, "graph", "g"), api.refute(one_refutation(), "graph")):
+        assert report.outcome == "wrong" and "cannot be read" in report.headline
+        assert "expected the graph's name" in str(report)
+
+
+def one_refutation():
+    return next(iter(REFUTATIONS.values())).function
 
 
 def test_a_block_of_gpt2_keeps_its_shape_and_its_input():

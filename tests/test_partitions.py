@@ -14,12 +14,14 @@ from minigraph.run_numpy import run
 from minigraph.teach import sources
 from minigraph.teach.api import hint
 from minigraph.teach.exercises.ch08 import (
-    PRODUCT_TARGETS, PRODUCTS, SPACE, TARGETS, alone, bare, bytes_moved, emit, emit_turned, fuse, fuse_epilogues,
+    PRODUCT_TARGETS, PRODUCTS, SPACE, TARGETS, Line, alone, bytes_moved, emit, emit_turned, fuse, fuse_by_size, fuse_epilogues,
     fuse_freely, fuse_greedily,
 )  # fmt: skip
 from minigraph.teach.graphs import larger_graphs, special_inputs
 from minigraph.teach.judge_groups import judge_groups, judge_one_graph
-from minigraph.teach.partitions import Grouped, copied, element_wise, elements, fault, in_order, waiting, with_product
+from minigraph.teach.partitions import (
+    Grouped, copied, element_wise, elements, fault, in_order, no_groups, waiting, with_product,
+)  # fmt: skip
 from minigraph.teach.tryout import partition_of, try_fuser, try_lines
 from minigraph.text import parse
 from minigraph.types import same_bits
@@ -94,6 +96,23 @@ def test_what_is_no_list_of_groups_is_seen():
     assert in_order({frozenset(["y", "a"]), ("p",)}, RESIDUAL) == [("p",), ("a", "y")]
 
 
+@pytest.mark.parametrize("answer, says", [
+    (None, "None"), ({"y": ("a", "y")}, "a dict"), (["a,y"], "the text 'a,y'"), ([("a", "p"), "y"], "has a comma: ('y',)"),
+    ([RESIDUAL["a"]], "a Node, not its name"), ([(RESIDUAL["a"],)], "a Node, not its name"), ([3], "an int"),
+    ([()], "is empty"),
+])  # fmt: skip
+def test_what_stands_in_a_group_is_named(answer, says):
+    assert says in no_groups(answer) and no_groups(answer).endswith((".", ",)."))
+
+
+def test_axes_of_length_1_make_no_other_loop():
+    graph = parse("graph flat(x: f32[4], w: f32[1,4]) -> (y) {\n a = exp(x)\n y = add(a, w)\n return y\n}")
+    for fuser, count in ((fuse, 2), (fuse_by_size, 1)):
+        groups = in_order(list(fuser(graph)), graph)
+        assert fault(graph, groups, element_wise) is None and len(groups) == count
+    assert len(package_fuse(graph).clusters) == 1
+
+
 def test_a_fuser_must_give_the_same_answer_again():
     seen = []
 
@@ -135,7 +154,8 @@ def test_copies_compute_the_same():
 
 def test_a_learners_functions_are_tried(capsys):
     try_fuser(fuse, GELU)
-    table = capsys.readouterr().out.splitlines()
+    *table, last = capsys.readouterr().out.splitlines()
+    assert "alone" in last
     assert [line.split()[-1] for line in table[1:]] == ["yes"] * 3
     launches = [line.split()[-3] for line in table[1:]]
     assert launches[0] == "9" and launches[1] == launches[2] == "1"
@@ -148,8 +168,11 @@ def test_a_learners_functions_are_tried(capsys):
         call()
         assert "not attempted" in capsys.readouterr().out
     try_fuser(lambda graph: [("tanh",)], GELU)
+    assert "is in no group" in capsys.readouterr().out
+    try_fuser(fuse_greedily, next(graph for graph in TARGETS if graph.name == "centre"))
+    assert "wait for each other" in capsys.readouterr().out
     try_lines(lambda graph, group: None, rotate)
-    assert capsys.readouterr().out.count("check says why") == 2
+    assert "no lines of C yet. A list of texts is wanted." in capsys.readouterr().out
 
 
 def test_emitted_lines_compile_and_run(capsys):
@@ -201,5 +224,14 @@ def test_what_ends_behind_a_product_is_element_wise():
     for graph in PRODUCT_TARGETS:
         if graph.name in ("flipped", "single", "totals"):
             assert fault(graph, [("p", "y")], with_product)[0] == "illegal"
-    with_needless = ["const float a = ( x[i]*(w[i]) );", "y[i] = (fabsf(a));"]
-    assert list(map(bare, with_needless)) == ["const float a = x[i]*w[i];", "y[i] = (fabsf(a));"]
+
+
+@pytest.mark.parametrize("one, other, same", [
+    ("const float a = x[i] * w[i];", "float const a=( x[ i ]*(w[i]) ) ;", True),
+    ("y[i] = fabsf(a);", "y[i] = (fabsf(a));", True), ("y[i] = -a;", "y[i]=-(a);", True),
+    ("y[i] = a - b;", "y[i] = b - a;", False), ("y[i] = a - -b;", "y[i] = a--b;", False),
+    ("y[i] = a;", "y[i] = a", False), ("y[i] = (a) - (b);", "y[i] = a - b;", True),
+    ("float a = x[i];", "double a = x[i];", False), ("y[i] = f(a);", "y[i] = f a;", False),
+])  # fmt: skip
+def test_lines_of_c_are_compared_by_their_words_and_signs(one, other, same):
+    assert (Line(one) == Line(other)) == same

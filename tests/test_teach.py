@@ -1,14 +1,17 @@
 """What learners do beyond the mistakes that each exercise lists: solutions that were once accepted, and calls that once crashed."""
 
 import json
+import linecache
 
+import numpy as np
 import pytest
 
 from minigraph import Graph, Node, Type, parse
 from minigraph.teach import api, prelude, state
 from minigraph.teach.exercise import solved, source_of
 from minigraph.teach.exercises import EXERCISES, REFUTATIONS
-from minigraph.teach.judge import judge_one
+from minigraph.teach.graphs import edge_inputs, special_inputs
+from minigraph.teach.judge import attempt, judge_harm, judge_one
 
 
 @pytest.fixture(autouse=True)
@@ -158,6 +161,42 @@ def test_what_has_no_name_or_no_module():
     assert api.check(function).outcome == "not attempted"
 
 
+# ---- arguments that are changed in place ------------------------------------------------------------------------------
+
+
+def sorts(numbers):
+    numbers.sort()
+    return numbers
+
+
+def forgets(table, _):
+    del table["b"]
+
+
+def halves(arrays):
+    array = arrays["x"][1]
+    array /= 2
+
+
+@pytest.mark.parametrize("function, arguments, sentence, before", [
+    (sorts, ([3, 1, 2],), "its first argument, a list", "[3, 1, 2]"),
+    (forgets, ({"a": 1, "b": 2}, 5), "its first argument, a dict", "{'a': 1, 'b': 2}"),
+    (halves, ({"x": (5, np.float32([2, 4])), "y": np.float32([1])},), "an array in its first argument", "[2., 4.]"),
+    (lambda _, seen: seen.add(2), ([1], {1}), "its second argument, a set", "{1}"),
+])  # fmt: skip
+def test_a_changed_argument_is_noticed_and_the_callers_stays(function, arguments, sentence, before):
+    for _ in range(2):  # the second call sees what the first one saw
+        answer, failure = attempt(function, arguments, None)
+        assert answer is None and failure.kind == "mutated" and f"changed {sentence}." in failure.sentence, failure
+        assert failure.details[0].endswith(before)
+
+
+def test_unchanged_arguments_are_equal_and_graphs_the_same():
+    graph = parse("graph g(x: f32[4]) -> (y) {\n y = neg(x)\n return y\n}")
+    given = (graph, [np.float32([np.nan, 1])], {"k": (1, [])})
+    assert attempt(lambda *got: got[0] is graph and got[1] is not given[1], given, graph) == (True, None)
+
+
 # ---- the record -------------------------------------------------------------------------------------------------------
 
 
@@ -185,6 +224,127 @@ def test_a_saved_pass_that_exits_is_left_out(capsys):
     folder.mkdir(parents=True)
     (folder / "dce.py").write_text("raise SystemExit", encoding="utf-8")
     assert "dce" in api.use_mine() and "does not load" in capsys.readouterr().out
+
+
+def test_a_saved_pass_takes_its_imports_with_it():
+    source = "import copy\nfrom dataclasses import replace as with_new\n" + solved(source_of(EXERCISES["dce"].solution))
+    source = source.replace("return Graph(graph.name, kept,", "return Graph(graph.name, tuple(with_new(copy.copy(n)) for n in kept),")
+    report = api.check(with_source(source, "dce"))
+    assert "Saved: " in str(report), report
+    assert "import copy\n" in (state.work_folder() / "passes" / "dce.py").read_text(encoding="utf-8")
+    source = "TABLE = np.arange(3)\n" + source.replace("return Graph(", "assert len(TABLE)\n    return Graph(")
+    assert "it needs TABLE, and only" in str(api.check(with_source(source, "dce")))
+
+
+def with_source(source: str, name: str):
+    """The function that a cell defines, with its text where ``inspect`` finds it."""
+    linecache.cache["cell"] = len(source), None, source.splitlines(True), "cell"
+    return defined(source, name)
+
+
+# ---- what is said about it ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("line, sentence", [
+    ("graph.nodes[0].op = 'neg'", "A node is a value, and no part of it changes: make a new Node"),
+    ("graph.nodes[0].seen = True", "A node is a value, and no part of it changes: make a new Node"),
+    ("graph.outputs = ()", "A graph is a value, and no part of it changes: make a new Graph"),
+])
+def test_who_assigns_to_a_graph_is_told_what_to_do_instead(line, sentence):
+    text = str(api.check(users(line)))
+    assert sentence in text and "__setattr__" not in text and "raised inside" not in text
+
+
+def test_a_call_that_raises_is_shown():
+    text = str(api.check(defined("def compose(p, q):\n    return p[3]\n", "compose")))
+    assert "given: p = (0,)\n    given: q = (0,)" in text
+
+
+def test_less_than_there_was_to_do_is_shown_on_a_small_graph():
+    source = changed("absorb_into_matmul", ("while operand.op", "if operand.op"))
+    graph = api.check(defined(source, "absorb_into_matmul")).failure.graph
+    assert len(graph) <= 4 and len(graph.outputs) == 1, graph
+
+
+def test_an_equal_graph_that_breaks_a_rule_is_shown():
+    source = changed("absorb_into_matmul", ("Attrs(**flags)", "Attrs(**{flag: int(is_set) for flag, is_set in flags.items()})"))
+    text = str(api.check(defined(source, "absorb_into_matmul")))
+    assert "value is attributes {'transpose_a': 0" in text and "bool(flag)" in text
+
+
+def test_the_last_inputs_are_finite_and_differ():
+    graph = parse("graph g(x: f16[9,9], y: i8[200], z: u8[30], b: bool[9], w: f32[], v: f32[0]) -> (x) {\n return x\n}")
+    last = special_inputs(graph)[-1]
+    assert all(np.isfinite(array).all() and array.shape == graph[name].type.shape for name, array in last.items())
+    assert all(len(np.unique(last[name])) == last[name].size for name in "xyzwv") and last["w"] != 0
+
+
+def composed(p: str, q: str, type: str = "f32[2,2,2]", between: str = "t", output: str = "y") -> str:
+    return (f"graph g(x: {type}) -> ({output}) {{\n t = transpose(x) {{perm={p}}}\n u = neg(t)\n"
+            f" y = transpose({between}) {{perm={q}}}\n return {output}\n}}")
+
+
+def reduced(perm: str, axis: str, type: str = "f32[3,3,3]", op: str = "max", operand: str = "t") -> str:
+    return (f"graph g(x: {type}) -> (y) {{\n t = transpose(x) {{perm={perm}}}\n y = {op}({operand}) {{axis={axis}}}\n"
+            " return y\n}")
+
+
+@pytest.mark.parametrize("name, text, sentence", [
+    ("cancel_backwards", composed("[1,2,0]", "[1,2,0]"), "the two are equal"),
+    ("cancel_backwards", composed("[1,2,0]", "[2,0,1]"), "undo each other"),
+    ("cancel_backwards", composed("[1,2,0]", "[0,1,2]"), "moves no axis"),
+    ("cancel_backwards", composed("[1,0,2,3]", "[0,1,3,2]", "f32[2,2,2,2]"), "no axis is moved by both"),
+    ("cancel_backwards", composed("[1,2,3,0]", "[2,3,0,1]", "f32[2,2,2,2]"), "may change places"),
+    ("cancel_backwards", composed("[1,0]", "[1,0]", "f32[2,2]"), "fewer than three axes"),
+    ("cancel_backwards", composed("[1,2,0]", "[1,0,2]", between="u"), "that is nowhere"),
+    ("cancel_backwards", composed("[1,2,0]", "[1,0,2]", output="u"), "that is nowhere"),
+    ("cancel_backwards", composed("[1,2,0]", "[1,0,2]", "f32[1,1,1]"), "length of 2 or more"),
+    ("cancel_backwards", composed("[1,0,2]", "[0,2,1]"), ""),
+    ("sink_negative", reduced("[1,2,0]", "[-1]", op="sum"), "touches max, and nothing else"),
+    ("sink_negative", reduced("[1,2,0]", "[-1]", operand="x"), "Here no max does"),
+    ("sink_negative", reduced("[1,2,0]", "[1]"), "last axis of t"),
+    ("sink_negative", reduced("[1,2,0]", "[-1,-2,-3]"), "every axis is reduced"),
+    ("sink_negative", reduced("[1,0,2]", "[-1]"), "by luck"),
+    ("sink_negative", reduced("[1,2,0]", "[-1]", "f32[1,1,1]"), "length of 2 or more"),
+    ("sink_negative", reduced("[1,2,0]", "[0,-1]"), ""),
+    ("sink_negative", reduced("[2,1,0]", "[-1,-2]"), ""),
+    ("sink_negative", reduced("[1,0]", "[-1]", "f32[9,9]"), ""),
+])  # fmt: skip
+def test_a_refutation_is_taken_or_told_why_not(name, text, sentence):
+    report = api.refute(REFUTATIONS[name].function, text)
+    assert report.outcome == ("wrong" if sentence else "right") and sentence in str(report), report
+
+
+@pytest.mark.parametrize("call", [api.check, api.hint, api.solution])
+def test_what_takes_a_function_names_itself(call):
+    name = call.__name__
+    with pytest.raises(api.LearnerError, match=rf"{name} takes a function, like {name}\(users_of\), not a text"):
+        call("users_of")
+    with pytest.raises(api.LearnerError, match=rf"{name} takes a function, like {name}\(fold\), not int"):
+        call(5)
+
+
+def without_pairs(graph):
+    """Drops every quantize of a dequantize, whatever the scale."""
+    node = graph["y"]
+    return Graph(graph.name, graph.nodes, (("y", graph[node.inputs[0]].inputs[0]),))
+
+
+@pytest.mark.parametrize("dtype, scale", [("i8", "1e+37"), ("i8", "5e+36"), ("i8", "2.7e+36"), ("i32", "1.0"), ("i8", "0.0")])
+def test_a_harm_at_the_ends_of_a_type_is_found(dtype, scale):
+    graph = parse(f"graph g(q: {dtype}[4]) -> (y) {{\n s = const({scale}) : f32[]\n w = dequantize(q, s)\n"
+                  f" y = quantize(w, s) {{dtype={dtype}}}\n return y\n}}")
+    assert judge_harm(without_pairs, graph)[0].kind == "wrong-value"
+    assert judge_harm(without_pairs, parse(str(graph).replace(f"const({scale})", "const(0.5)").replace("i32", "i16")))[0] is None
+
+
+def test_at_the_ends_every_value_meets_every_other():
+    graph = parse("graph g(x: f32[], n: i32[], m: i8[]) -> (x) {\n return x\n}")
+    seen = [tuple(map(str, inputs.values())) for inputs in edge_inputs(graph)]
+    for first, second in ((0, 1), (0, 2), (1, 2)):
+        ones, others = ({one[place] for one in seen} for place in (first, second))
+        assert len({(one[first], one[second]) for one in seen}) == len(ones) * len(others)
+    assert {"inf", "-0.0", "3.4028235e+38"} <= {one[0] for one in seen} and "-2147483648" in {one[1] for one in seen}
 
 
 # ---- graphs of all kinds ----------------------------------------------------------------------------------------------

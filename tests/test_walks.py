@@ -1,5 +1,6 @@
 """What chapter 09 says of reductions: its exercises beside the generated kernels, and beside float64."""
 
+import random
 import re
 
 import numpy as np
@@ -7,15 +8,20 @@ import pytest
 
 from minigraph.codegen.rows import Walks
 from minigraph.dialect import CUDA
+from minigraph.fusible_graphs import fusible_graph
+from minigraph.fusion import fuse
+from minigraph.ops import OPS, Kind
 from minigraph.plan import make_plan
 from minigraph.teach.api import refute
 from minigraph.teach.exercises.ch09 import (
     REFUTATIONS, ROWS, fuse_by_shape, merge, online_softmax, rows_in_chunks, tile_cases, tiled_attention, walks,
 )  # fmt: skip
+from minigraph.teach.judge_axes import mixed_up
 from minigraph.teach.sources import source
-from minigraph.text import parse
+from minigraph.teach.streams import KEPT, one_at_a_time, with_little_memory
 
-REDUCING = [graph for graph in ROWS if graph.name != "dropped" and any(node.op in ("sum", "max", "min", "mean") for node in graph.nodes)]
+APART = {"dropped", "beside", "early", "unseen"}  # an output, or what nobody reads, is a launch of its own
+REDUCING = [graph for graph in ROWS if graph.name not in APART and any(node.op in ("sum", "max", "min", "mean") for node in graph.nodes)]
 
 
 @pytest.fixture(autouse=True)
@@ -76,12 +82,68 @@ def test_the_fuser_to_refute_is_right_where_the_axes_are():
     for graph in REDUCING:
         (report,) = [one.judge(fuse_by_shape, graph)[0] for one in REFUTATIONS]
         assert report is None, graph.name
-    columns = parse("graph mine(x: f32[4,4]) -> (y) {\n s = sum(x) {axis=[0]}\n t = sum(x) {axis=[1], keepdims=true}\n"
-                    " a = sub(x, t)\n y = sub(a, s)\n return y\n}")
-    assert "other axes" in refute(fuse_by_shape, columns).headline
-    for reason in ("x: f32[2,1], w: f32[2,4]) -> (y) {\n e = exp(x)\n y = add(e, w)",
-                   "x: f32[1,4]) -> (y) {\n e = sum(x) {axis=[0], keepdims=true}\n y = sub(x, e)"):
-        report = refute(fuse_by_shape, f"graph other({reason}\n return y\n}}")
-        assert report.outcome == "wrong" and "another reason" in str(report)
-    wide = parse("graph wide(x: f32[2,4]) -> (y) {\n s = sum(x) {axis=[0]}\n y = sub(x, s)\n return y\n}")
-    assert refute(fuse_by_shape, wide).outcome == "wrong"
+
+
+REFUTING = {
+    "x: f32[4,4]": ("q = mul(x, x)", "s = mean(q) {axis=[1]}", "r = sqrt(s)", "y = div(x, r)"),
+    "x: f32[4,4], w: f32[4]": ("s = sum(x) {axis=[1]}", "e = exp(w)", "t = add(e, s)", "y = sub(x, t)"),
+    "x: f32[4,1], w: f32[1,4]": ("s = sum(x) {axis=[1]}", "y = add(x, s)"),
+    "x: f32[3,3]": ("s = sum(x) {axis=[0]}", "t = sum(x) {axis=[1], keepdims=true}", "a = sub(x, t)", "y = sub(a, s)"),
+    "x: f32[5,5]": ("m = max(x) {axis=[0]}", "n = max(x) {axis=[1]}", "y = sub(m, n)"),
+    "x: f32[2,2,2]": ("s = sum(x) {axis=[1]}", "y = sub(x, s)"),
+}
+
+
+@pytest.mark.parametrize("inputs", REFUTING)
+def test_graphs_that_refute_the_fuser(inputs):
+    body = "\n ".join(REFUTING[inputs])
+    assert refute(fuse_by_shape, f"graph mine({inputs}) -> (y) {{\n {body}\n return y\n}}").outcome == "right"
+
+
+LACKING = [
+    ("without a reduction", "x: f32[2,1], w: f32[2,4]", "e = exp(x)", "y = add(e, w)"),
+    ("without a reduction", "x: f32[4], w: f32[4,4]", "e = exp(x)", "y = add(e, w)"),
+    ("length 1", "x: f32[1,4]", "e = sum(x) {axis=[0], keepdims=true}", "y = sub(x, e)"),
+    ("length 1", "x: f32[4,1], w: f32[4,4]", "e = sum(x) {axis=[1], keepdims=true}", "y = sub(w, e)"),
+    ("2 rows of 4", "x: f32[2,4]", "s = sum(x) {axis=[0]}", "y = sub(x, s)"),
+    ("one number for all", "x: f32[4,4]", "s = sum(x) {axis=[0,1], keepdims=true}", "y = sub(x, s)"),
+    ("are an output", "x: f32[4,4]", "s = sum(x) {axis=[1]}", "y = sub(x, s)", "y, s"),
+    ("broadcast is missing", "x: f32[4,4], w: f32[4]", "s = sum(x) {axis=[1]}", "y = mul(s, w)"),
+    ("along columns", "x: f32[4,4]", "s = sum(x) {axis=[0]}", "y = sub(x, s)"),
+    ("along columns", "x: f32[4,4]", "s = sum(x) {axis=[0], keepdims=true}", "y = sub(x, s)"),
+    ("keepdims is left out", "x: f32[4,4]", "s = sum(x) {axis=[1], keepdims=true}", "y = sub(x, s)"),
+    ("not because of the axes", "x: f16[4,4]", "s = sum(x) {axis=[1], keepdims=true}", "y = sub(x, s)"),
+]
+
+
+@pytest.mark.parametrize("word, inputs, first, last, outputs", [(*one, "y")[:5] for one in LACKING])
+def test_what_a_graph_lacks_that_does_not_refute_the_fuser(word, inputs, first, last, outputs):
+    report = refute(fuse_by_shape, f"graph other({inputs}) -> ({outputs}) {{\n {first}\n {last}\n return {outputs}\n}}")
+    assert report.outcome == "wrong" and word in report.lines[0].lower()
+
+
+def test_what_the_package_fuses_mixes_up_no_axes():
+    judged = 0
+    for seed in range(300):
+        graph, _ = fusible_graph(random.Random(seed))
+        kinds = {node.name: OPS[node.op].kind for node in graph.nodes}
+        for cluster in fuse(graph).clusters:
+            if len(cluster.nodes) > 1 and {kinds[name] for name in cluster.nodes} <= {Kind.ELEMENTWISE, Kind.REDUCTION}:
+                assert mixed_up(graph, cluster.nodes) is None, seed
+                judged += Kind.REDUCTION in {kinds[name] for name in cluster.nodes}
+    assert judged > 100
+
+
+def test_a_part_is_valid_until_the_next_is_asked_for():
+    parts = [(np.arange(3.0), np.ones((2, 2))), (np.arange(2.0), np.zeros((1, 2))), (np.empty(0), np.zeros((0, 2)))]
+    for views, part in zip(one_at_a_time(parts), parts):
+        assert all(np.array_equal(view, array) for view, array in zip(views, part))
+    kept = list(one_at_a_time(parts))
+    assert all(np.isnan(array).all() for views in kept for array in views)
+
+
+def test_memory_is_measured_where_parts_are_long():
+    parts = [(np.ones(1024),)] * 64
+    assert with_little_memory(lambda given: sum(part.sum() for (part,) in given), parts) == 2**16
+    assert with_little_memory(lambda given: np.concatenate([part.copy() for (part,) in given]).sum(), parts) == KEPT
+    assert with_little_memory(lambda given: np.concatenate([part.copy() for (part,) in given]).sum(), parts[:2]) == 2048

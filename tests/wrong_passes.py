@@ -424,7 +424,7 @@ def quadratic(graph):
     live = {value for _, value in graph.outputs}
     for node in reversed(graph.nodes):
         if node.name in live or not OPS[node.op].removable:
-            live |= {graph[name].name for name in (node.name, *node.inputs)}
+            live |= {next(one.name for one in graph.nodes if one.name == name) for name in (node.name, *node.inputs)}
     return replace(graph, nodes=tuple(node for node in graph.nodes if node.name in live))
 
 

@@ -1,5 +1,5 @@
-# XLA copies a cheap value into both loops that read it, so that it need not be stored.
-# An exponential that a broadcast would repeat it computes apart, once.
+# Two loops read e. A cheap e XLA computes in both, so that it need not be stored; an
+# exponential it computes once. One that a broadcast would repeat it computes apart, too.
 # jax 0.10.2, jaxlib 0.10.2, on the CPU; Python 3.11, Linux x86-64, 2026-11.
 # `pip install jax==0.10.2 jaxlib==0.10.2; python course/exhibits/xla-copies.py`
 import inspect
@@ -11,9 +11,14 @@ import jax
 import jax.numpy as jnp
 
 
-def shared(x):
+def cheap(x):
     e = x * 2 + 1
-    return e / jnp.sum(e, axis=1, keepdims=True)
+    return jnp.sqrt(e), jnp.sin(e)
+
+
+def dear(x):
+    e = jnp.exp(x)
+    return jnp.sqrt(e), jnp.sin(e)
 
 
 def repeated(x, v):
@@ -28,6 +33,8 @@ def show(function, *shapes):
         print("-> one loop:", ", ".join(ops))
 
 
-show(shared, (64, 64))
+show(cheap, (64, 64))
+print()
+show(dear, (64, 64))
 print()
 show(repeated, (64, 64), (64,))

@@ -25,6 +25,10 @@ from .loops import BLOCK, FREE, PARALLEL, WORTH_THREADS, Body, around, loop_name
 CHEAP = 4  # up to this cost an element is computed again rather than kept
 SCRATCH = 40 * 1024  # bytes: of the 48 KB that a CUDA block may share the threads' parts take some; a first-level cache holds it
 LANES = 128  # bytes of partial results: two vector registers, so that a reduction is not one long chain
+STRIP = 16 * 1024  # bytes: what the rows of a strip have added up stays in the first-level cache
+AGAIN = 1 << 16  # elements of a strip that is walked more than once: they stay in the second-level cache
+LEAST = 64  # rows of a strip, where there are so many
+FEW = 8  # rows side by side: fewer are not worth it
 JOINED = 32  # lanes that a helper joins
 START = {"sum": "0", "mean": "0", "prod": "1", "any": "0", "all": "1"}
 JOIN = {"sum": "add", "mean": "add", "prod": "mul", "max": "maximum", "min": "minimum", "any": "bitwise_or", "all": "bitwise_and"}
@@ -43,7 +47,7 @@ class Lanes(NamedTuple):
 class Walks:
     """Which nodes are computed in which walk over the row."""
 
-    def __init__(self, plan: Plan, launch: Launch):
+    def __init__(self, plan: Plan, launch: Launch, room: int = SCRATCH):
         cluster = launch.cluster
         self.at, inside = dict(cluster.at), set(launch.nodes)
         every = tuple(range(len(cluster.space)))
@@ -59,7 +63,7 @@ class Walks:
         self.count = max(self.ready.values()) + (self.last in self.wide)
         self.inputs = {node.name: [i for i in node.inputs if i in inside] for node in nodes}
         row = prod(cluster.space[axis] for axis in cluster.axes)
-        room, self.kept = SCRATCH, {}  # value -> the walk that keeps it
+        self.kept: dict[str, int] = {}  # value -> the walk that keeps it
         self.computed: list[list[str]] = []
         for walk in range(self.count):
             wanted: set[str] = set()
@@ -99,8 +103,17 @@ def row_kernel(plan: Plan, launch: Launch, dialect: Dialect, threads: int = 1, p
     columns = [name if name not in rows else name * 2 for name in columns]
     body.index(rows, outer)
     body.index(columns, inner)
-    skeleton = (CudaRows if dialect.name == "cuda" else CRows)(writer, body, walks, rows, columns, outer, inner)
-    return skeleton.kernel(f"reduce_{launch.name}", threads)
+    skeleton = CudaRows if dialect.name == "cuda" else CStrips if side_by_side(outer, inner) else CRows
+    walks = Walks(plan, launch, room=0) if skeleton is CStrips else walks
+    return skeleton(writer, body, walks, rows, columns, outer, inner).kernel(f"reduce_{launch.name}", threads)
+
+
+def side_by_side(outer: list, inner: list) -> bool:
+    """Is a step to the same place of the next row shorter than one along the row? Then a line of the cache has elements of
+    many rows."""
+    if not outer or not inner or outer[-1][0] < FEW:
+        return False
+    return sum(abs(step) > 1 for step in inner[-1][1]) > sum(abs(step) > 1 for step in outer[-1][1])
 
 
 def spread(strides: tuple[int, ...], axes: tuple[int, ...], rank: int) -> tuple[int, ...]:
@@ -179,10 +192,12 @@ class CRows:
         if self.writer.plan.nodes[name].op != "mean":
             self.body.text[name] = total
             return []
-        dtype = self.writer.dtype(name)
         self.body.text[name] = self.writer.name(name)
-        quotient = self.writer.combine("div", total, self.writer.dialect.literal(dtype, self.length), dtype)
-        return [f"const {self.writer.dialect.type(dtype)} {self.body.text[name]} = {quotient};"]
+        return [f"const {self.writer.type(name)} {self.body.text[name]} = {self.quotient(name, total)};"]
+
+    def quotient(self, name: str, total: str) -> str:
+        dtype = self.writer.dtype(name)
+        return self.writer.combine("div", total, self.writer.dialect.literal(dtype, self.length), dtype)
 
     def total_name(self, name: str) -> str:
         return self.writer.name(name + "_sum" if self.writer.plan.nodes[name].op == "mean" else name)
@@ -250,6 +265,69 @@ class CRows:
         self.writer.helpers |= {compare, "magnitude_f32"}
         return [Lanes(array, self.writer.type(name), self.start(name), operand, lambda a, b: f"{compare}({a}, {b})"),
                 Lanes(self.writer.name(text + "_magnitudes"), self.writer.dialect.type("u32"), "0", operand, lambda a, b: f"magnitude_f32({a}, {b})")]
+
+
+class CStrips(CRows):
+    """Rows that lie side by side: their elements at one place are the innermost loop, so each row has its partial
+    results in an array."""
+
+    def kernel(self, label: str, threads: int) -> Kernel:
+        row, count = self.rows[-1], self.row_lengths[-1]
+        most = STRIP // sum(DTYPES[self.writer.dtype(name)].itemsize for name in [*self.walks.reductions, *self.walks.narrow])
+        if self.walks.count > 1:
+            most = min(most, AGAIN // max(self.length, 1))
+        width = min(count, max(LEAST, most // LEAST * LEAST))
+        whole = width == count
+        self.strip = f"for (long {row} = {'0' if whole else 'part'}; {row} < {count if whole else 'end'}; {row}++) {{"
+        self.lane, self.width = row if whole else f"{row} - part", width
+        lines: list[str] = []
+        for walk in range(self.walks.count):
+            lines += self.narrow_lines(walk) + self.walk_lines(walk)
+        if self.walks.last not in self.walks.wide:
+            lines += self.narrow_lines(self.walks.count) + self.each_row([self.store(self.body.text[self.walks.last])])
+        if not whole:
+            end = f"part + {width} < {count} ? part + {width} : {count}" if count % width else f"part + {width}"
+            lines = [f"for (long part = 0; part < {count}; part += {width}) {{", *indent([f"const long end = {end};", *lines]), "}"]
+        shared = PARALLEL if threads > 1 and prod(self.row_lengths) * self.length >= WORTH_THREADS else ""
+        if len(self.rows) == 1 and not whole:
+            lines = [PARALLEL] * bool(shared) + lines
+        return self.writer.finish(label, around(self.rows[:-1], self.row_lengths[:-1], lines, shared), self.output)
+
+    def each_row(self, lines: list[str]) -> list[str]:
+        return [FREE, self.strip, *indent(lines), "}"] if lines else []
+
+    def array(self, name: str) -> tuple[str, str]:
+        """The line of an array with an element a row of the strip, and the text of that element."""
+        array = self.writer.name(name)
+        return f"{self.writer.type(name)} {array}[{self.width}];", f"{array}[{self.lane}]"
+
+    def narrow_lines(self, walk: int) -> list[str]:
+        nodes = [name for name in self.walks.narrow if self.walks.ready[name] == walk]
+        known = set(self.body.text)
+        lines, arrays = self.body.loads(nodes), []
+        for name in nodes:
+            value = self.body.value(name)
+            array, self.body.text[name] = self.array(name)
+            arrays.append(array)
+            lines.append(f"{self.body.text[name]} = {value};")
+        self.body.text = {one: text for one, text in self.body.text.items() if one in known or isinstance(one, str)}
+        return arrays + self.each_row(lines)
+
+    def walk_lines(self, walk: int) -> list[str]:
+        parts = {name: self.array(name) for name in self.walks.joined(walk)}
+        lines, operands = self.element_lines(walk)
+        head = [array for array, _ in parts.values()] + self.each_row([f"{text} = {self.start(name)};" for name, (_, text) in parts.items()])
+        joins = [f"{text} = {self.join(name, text, operands[name])};" for name, (_, text) in parts.items()]
+        after = []
+        for name, (_, text) in parts.items():
+            after += self.finished(name, text)
+        return head + around(self.columns, self.lengths, self.each_row(lines + joins)) + after
+
+    def finished(self, name: str, total: str) -> list[str]:
+        self.body.text[name] = total
+        if self.writer.plan.nodes[name].op != "mean":
+            return []
+        return self.each_row([f"{total} = {self.quotient(name, total)};"])
 
 
 class CudaRows(CRows):

@@ -15,12 +15,14 @@ from .picture import Picture
 from .plan import LIMIT, count_of
 
 STORED = dict(style="bold", penwidth=2.4)  # through memory; what stays inside a launch is a thin arrow
-WAITS = dict(style="bold", penwidth=2.6, color=VERMILLION, fontcolor=VERMILLION, label=" is needed by ")
+WAITS = dict(style="dashed", penwidth=2.6, color=VERMILLION)
+# A title is a node in the first row of its frame: arrows go around nodes, and across the label of a frame.
+TITLE = dict(shape="plaintext", style="", width=0, height=0, margin=0.02, fontsize=12)
 NO_LAUNCH = "a view: no launch"
 
 
 def draw_clusters(partition: Partition | Graph, groups: Iterable[Sequence[str]] | None = None, limit: int = LIMIT) -> Picture:
-    """Each cluster in a frame. Bold arrows go through memory, thin ones stay in registers; a red one closes a cycle.
+    """Each cluster in a frame. Bold arrows go through memory, thin ones stay in registers; dashed ones close a cycle.
 
     ``partition`` is what ``fuse`` returns; or a graph, and ``groups`` of names that need not be a right partition (a
     node without a group is one of its own). More than ``limit`` nodes: one box a cluster.
@@ -36,7 +38,8 @@ def draw_clusters(partition: Partition | Graph, groups: Iterable[Sequence[str]] 
     edges = [(name, node.name) for node in graph.nodes for name in dict.fromkeys(node.inputs)]
     waiting = cycle({(home[a], home[b]) for a, b in edges if a in home and b in home and home[a] != home[b]})
     counts = sum(one.kind != "view" for one in clusters)
-    notes = ["bold arrows go through memory"] + ["the red clusters wait for each other: neither can run first"] * bool(waiting)
+    notes = ["bold arrows go through memory"]
+    notes += ["frames with dashed arrows between them wait for each other: neither can run first"] * bool(waiting)
     title = caption(f"{graph.name}: {count_of(len(home), 'operation')}, {count_of(counts, 'launch', 'launches')}", *notes)
     drawn = whole if len(graph.nodes) <= limit else folded
     lines = drawn(graph, nodes, clusters, home, edges, waiting, limit)
@@ -59,7 +62,8 @@ def whole(graph: Graph, nodes: dict[str, Node], clusters, home, edges, waiting, 
     for number, one in enumerate(clusters):
         frame = dict(color=VERMILLION, penwidth=2.6) if number in waiting else dict(style="rounded,dashed") if one.kind == "view" else {}
         boxes = [look.box(ids[name], nodes[name]) for name in one.nodes if name in nodes]
-        lines += cluster(number, boxes, label=title_of(number, one), **frame)
+        title = [statement(f"t{number}", label=title_of(number, one), **TITLE), f"{{rank=min; t{number};}}"]
+        lines += cluster(number, [*title, *boxes], label="", **frame)
     for a, b in edges:
         lines.append(statement(f"{ids[a]} -> {ids[b]}", **arrow(a, b, nodes, home, waiting)))
     for number, (public, value) in enumerate(graph.outputs):

@@ -19,7 +19,7 @@ def stride_ruler(type: Type | str, perm: tuple[int, ...] | None = None) -> Pictu
     """An array x of this type in memory, row by row, and how ``transpose(x, perm)`` walks it (or x, without ``perm``).
 
     One cell is one element. Under the memory there is a line for each axis, with the index at each cell where the axis
-    steps from the first element on, and a last one that numbers the cells in the order in which they are read.
+    steps from the first element on, and a last one that says at each cell when its turn comes in reading order.
     Raises MinigraphError for more than 32 elements, none at all, or a ``perm`` that is no permutation of the axes.
     """
     type = parse_type(type) if isinstance(type, str) else type
@@ -51,7 +51,7 @@ def table(type: Type, shape, strides, visits: list[int], size: int) -> Html:
         steps = [at.get(cell, "") for cell in range(type.size)]
         lines.append(line(words, steps, "#ffffff", COLOURS[axis % len(COLOURS)], "B"))
     turns = {cell: turn for turn, cell in enumerate(visits)}
-    lines.append(line("read in order", [turns[cell] for cell in range(type.size)], "#d9ebf7"))
+    lines.append(line("its turn when read in order", [turns[cell] for cell in range(type.size)], "#d9ebf7"))
     return Html(f'<TABLE BORDER="0" CELLBORDER="1" CELLSPACING="0" CELLPADDING="5">{"".join(lines)}</TABLE>')
 
 

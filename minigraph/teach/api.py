@@ -23,7 +23,7 @@ from .exercise import Exercise, Mistake, said, solved, source_of
 from .exercises import BAKED, BENCHMARKS, BREAKS, CHAPTERS, EXERCISES, REFUTATIONS
 from .exact import is_right
 from .invariants import RULES, broken_rules
-from .judge import Failure, equal, error_of, graph_size, show_array
+from .judge import Changed, Failure, equal, error_of, graph_size, own_copy, show_array
 from .limits import TookTooLong, print_limit, time_limit
 from .mine import load_mine, names_read, save_mine
 from .report import Report, pictures_of
@@ -38,11 +38,13 @@ class LearnerError(MinigraphError):
     """A sentence for somebody who called a function of the course with something it does not know."""
 
 
-def find(function) -> Exercise:
-    """The exercise that a function belongs to, by its name."""
+def find(function, caller: str = "check") -> Exercise:
+    """The exercise that a function belongs to, by its name. ``caller`` is what the learner called."""
     name = getattr(function, "__name__", None)
     if not callable(function) or name is None:
-        raise LearnerError(f"check takes a function, like check(fold), not {type(function).__name__}")
+        known = isinstance(function, str) and function in EXERCISES
+        what = "a text: leave the quotes out" if known else type(function).__name__
+        raise LearnerError(f"{caller} takes a function, like {caller}({function if known else 'fold'}), not {what}")
     if name == "<lambda>":
         raise LearnerError("a lambda has no name that says which exercise it is: write def, and the exercise's name")
     if name not in EXERCISES:
@@ -112,7 +114,9 @@ def answer(exercise: Exercise, function: Callable, case: tuple):
     """What a function makes of a case; what it raised, where it does."""
     try:
         with contextlib.redirect_stdout(io.StringIO()):  # what it prints was seen once
-            result = exercise.adapt(function)(*case)
+            result = exercise.adapt(function)(*own_copy(case))
+    except Changed as change:
+        return change.answer
     except (Exception, SystemExit) as error:  # a learner's code and a mistake may raise anything
         return error_of(error)
     return getattr(result, "graph", result)
@@ -122,7 +126,7 @@ def hint(function: Callable) -> None:
     """Print the next hint: the idea (or what is known about the last mistake), the algorithm, the skeleton."""
     if getattr(function, "__name__", None) in {*REFUTATIONS, *BENCHMARKS, *BAKED}:
         return print("A refutation has no hints; its sentences are the hints.")
-    exercise = find(function)
+    exercise = find(function, "hint")
     entry = state.load()["hints"].get(exercise.name, {})
     level, note = int(entry.get("level", 0)), str(entry.get("note", ""))
     hints = (note or exercise.hints[0], *exercise.hints[1:])
@@ -133,7 +137,7 @@ def hint(function: Callable) -> None:
 
 def solution(function: Callable) -> None:
     """Print the solution as a diff to the learner's version, after success or three wrong checks."""
-    exercise = find(function)
+    exercise = find(function, "solution")
     entry = state.load()["checks"].get(exercise.name, {})
     if not entry.get("right") and entry.get("tries", 0) < TRIES:
         left = TRIES - entry.get("tries", 0)
@@ -161,10 +165,12 @@ def predict(question: str, answer=None, actual: Callable | None = None) -> None:
 def refute(wrong: Callable, graph: Graph | str, most: int = 6) -> Report:
     """Is ``graph`` one on which the wrong pass goes wrong? At most ``most`` nodes; text or a Graph."""
     name = getattr(wrong, "__name__", "it")
-    if isinstance(graph, str):
-        graph = parse(graph)
     if name not in REFUTATIONS:
         raise LearnerError(f"'{name}' is none of the wrong passes. {nearest(name, REFUTATIONS)}".strip())
+    try:
+        graph = parse(graph) if isinstance(graph, str) else graph
+    except MinigraphError as error:
+        return unreadable(name, error)
     if not isinstance(graph, Graph):
         raise LearnerError(f"refute takes a wrong pass and a graph, like refute({name}, graph)")
     if not is_right(graph):
@@ -181,6 +187,12 @@ def refute(wrong: Callable, graph: Graph | str, most: int = 6) -> Report:
     state.update("refuted", name, True)
     return Report(name, "right", f"You refuted it with {counted(graph)}. {failure.sentence.replace('Your function', 'The pass')}",
                   (said(REFUTATIONS[name].lesson, graph),), failure, pictures_of(failure, "the wrong pass", "your graph"))
+
+
+def unreadable(name: str, error: MinigraphError) -> Report:
+    """What somebody gets whose text is no graph: the parser's sentence, without the parser's lines of Python."""
+    return Report(name, "wrong", "This text cannot be read as a graph. The parser says:", (),
+                  Failure("invalid", "", details=tuple(str(error).splitlines())))
 
 
 def counted(graph: Graph) -> str:
@@ -222,7 +234,10 @@ def refute_benchmark(wrong: Callable, first: Graph | str, second: Graph | str, m
     if name not in BENCHMARKS:
         raise LearnerError(f"'{name}' is none of the wrong benchmarks. {nearest(name, BENCHMARKS)}".strip())
     one = BENCHMARKS[name]
-    graphs = tuple(parse(graph) if isinstance(graph, str) else graph for graph in (first, second))
+    try:
+        graphs = tuple(parse(graph) if isinstance(graph, str) else graph for graph in (first, second))
+    except MinigraphError as error:
+        return unreadable(name, error)
     for place, graph in zip(("first", "second"), graphs):
         if not isinstance(graph, Graph):
             raise LearnerError("refute_benchmark takes a wrong benchmark and two graphs,"
@@ -239,7 +254,7 @@ def refute_benchmark(wrong: Callable, first: Graph | str, second: Graph | str, m
                   for place, claim, truth in zip(("first", "second"), claims, truths))
     if not any(claims[a] < claims[b] and truths[a] >= CLEARLY * truths[b] for a, b in ((0, 1), (1, 0))):
         right_order = any(claims[a] < claims[b] and truths[a] < truths[b] for a, b in ((0, 1), (1, 0)))
-        headline = ("It puts these two in the right order." if right_order else
+        headline = ("It puts these two in the right order." if right_order else one.tie if claims[0] == claims[1] else
                     f"The one that it calls faster must in truth take at least {CLEARLY} times as long.")
         return Report(name, "wrong", headline, (*shown, one.hint))
     state.update("refuted", name, True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..ir import Graph
-from .judge import Failure, Verdict, judge_one
+from .judge import Failure, Verdict, judge_harm
 from .standins import trace_by_example
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"  # nbgrader's markers
@@ -107,7 +107,7 @@ class Refutation:
     answer: Graph  # a graph that refutes it; shown to nobody, run by the tests
     hint: str | Callable[[Graph, Graph], str]  # after a graph that does not do; may look at it, and at what the pass made of it
     lesson: str | Callable[[Graph], str]  # what to take away, after success; may look at the graph
-    judge: Callable[[Callable, Graph], tuple[Failure | None, object]] = judge_one
+    judge: Callable[[Callable, Graph], tuple[Failure | None, object]] = judge_harm
     harmless: str = "On this graph the pass does no harm: every value and effect is as before."
 
     @property
@@ -169,6 +169,7 @@ class Benchmark:
     answer: tuple[str, str]
     hint: str
     lesson: str
+    tie: str  # to somebody whose two graphs it calls equally fast: what must differ
 
     @property
     def name(self) -> str:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .exercises import EXERCISES
-from .judge import Failure
+from .judge import Changed, Failure
 from .limits import TookTooLong
 from .report import brief
 from .sandbox import adopt_orphans, children, confine, version
@@ -141,6 +141,8 @@ def remote_error(message: dict) -> Exception:
     """An exception of the name that the submission's had: the judge treats it as its own."""
     if message["error"] == "NotImplementedError":
         return NotImplementedError("your turn")
+    if message["error"] == Changed.__name__:
+        return Changed(str(message.get("text", "")))
     text = f"{message.get('text', '')} ({'; '.join(map(str, message.get('lines', ())))})"
     return type(str(message["error"]), (Exception,), {})(text)
 

@@ -7,6 +7,7 @@ Everything here is deterministic, so that a counterexample can be talked about.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 from collections.abc import Iterator
@@ -122,20 +123,65 @@ def make_graph(space: Space, program, outputs: list[str]) -> Graph | None:
 
 
 def special_inputs(graph: Graph, sets: int = 4) -> list[dict[str, np.ndarray]]:
-    """Inputs that hold the special values of their dtype, so turned that different values meet."""
+    """Inputs that hold the special values of their dtype, so turned that different values meet; then one more, with
+    ordinary values, all different."""
     result = []
     for number in range(sets):
         arrays = {}
         for place, node in enumerate(graph.inputs):
             arrays[node.name] = special_array(node.type, start=number * (3 + 2 * place) + place)
         result.append(arrays)
-    return result
+    return [*result, {node.name: distinct_array(node.type, seed=place) for place, node in enumerate(graph.inputs)}]
+
+
+TURNS = 23  # a prime, and more than the values of a dtype below: then every value of one input meets every one of another
+MANY = 4096  # elements of all inputs from which on each array alone holds every value
+
+
+def edge_inputs(graph: Graph) -> Iterator[dict[str, np.ndarray]]:
+    """Inputs that hold the ends of each type, too, and the first integers that floats leave out: for judging what must
+    be right for every input. The arrays of ``special_inputs`` hold some values of a dtype, and these all of them."""
+    types = {node.name: node.type for node in graph.inputs}
+    pairs = len(types) > 1 and sum(type.size for type in types.values()) < MANY
+    for number in range(TURNS * (TURNS if pairs else 1)):
+        starts = [number + place * (number // TURNS) for place in range(len(types))]
+        yield {name: turned(edge_values(type.dtype), type, start) for (name, type), start in zip(types.items(), starts)}
+
+
+@functools.cache
+def edge_values(name: str) -> np.ndarray:
+    """The special values of a dtype, the ends of its range, and integers just beyond the digits of the floats."""
+    dtype = DTYPES[name]
+    if dtype.kind == "f":
+        facts = np.finfo(dtype)
+        more = [facts.max, -facts.max, facts.tiny, facts.smallest_subnormal, 1 + facts.eps, 0.1, 100, -100]
+    else:
+        facts = np.iinfo(dtype if dtype.kind != "b" else np.uint8)
+        beyond = [sign * (2**digits + 1) for digits in (11, 24, 53) for sign in (1, -1)]
+        ends = [facts.min, facts.min + 1, facts.max - 1, facts.max, 50, 100, *beyond]
+        more = [number for number in ends if facts.min <= number <= facts.max] if dtype.kind != "b" else []
+    return np.resize(np.array([*SPECIAL[dtype.kind], *more], dtype), TURNS)
+
+
+def distinct_array(type: Type, seed: int) -> np.ndarray:
+    """Finite values in no order, no two alike where the dtype has so many: no NaN hides what a maximum was taken of.
+    Floats are multiples of one half, so that sums of them are exact in any order."""
+    dtype = DTYPES[type.dtype]
+    many = min(type.size, 2 ** min(8 * dtype.itemsize, 32))
+    numbers = np.random.default_rng(seed).permutation(type.size) % max(many, 1) + seed + 1  # a single value is no 0
+    numbers = numbers - many // 2 if dtype.kind in "fi" else numbers
+    numbers = numbers / 2 if dtype.kind == "f" else numbers % 2 if dtype.kind == "b" else numbers
+    return numbers.astype(dtype).reshape(type.shape)
 
 
 def special_array(type: Type, start: int = 0) -> np.ndarray:
     dtype = DTYPES[type.dtype]
-    values = np.array(SPECIAL[dtype.kind], dtype)
-    return np.resize(np.roll(values, -start), type.shape) if type.size else np.zeros(type.shape, dtype)
+    return turned(np.array(SPECIAL[dtype.kind], dtype), type, start)
+
+
+def turned(values: np.ndarray, type: Type, start: int) -> np.ndarray:
+    """These values again and again, the one at ``start`` first."""
+    return np.resize(np.roll(values, -start), type.shape) if type.size else np.zeros(type.shape, values.dtype)
 
 
 def chain(size: int, op: str = "neg") -> Graph:

@@ -11,7 +11,8 @@ import re
 import sysconfig
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, is_dataclass, replace
+from inspect import signature
 from pathlib import Path
 
 import numpy as np
@@ -24,11 +25,11 @@ from ..run_numpy import compile
 from ..types import format_element, same_bits
 from ..verify import check_signature, verify
 from .exact import article, exact_line, graph_text
-from .graphs import Space, chain, larger_graphs, small_graphs, special_inputs
+from .graphs import Space, chain, edge_inputs, larger_graphs, small_graphs, special_inputs
 from .limits import TookTooLong, time_limit
 
 PACKAGE = str(Path(__file__).resolve().parents[1])
-NOT_LEARNERS = (PACKAGE, "<frozen", sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
+NOT_LEARNERS = (PACKAGE, "<frozen", "<string>", sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
 SECONDS = 20  # for all graphs together; right passes need about one
 
 
@@ -79,8 +80,8 @@ def judge_pass(
                     return Verdict(shrink(failure, lambda g: judge_one(function, g)[0]), tried)
                 results.append(result)
             for graph, result in zip(graphs, results):
-                if left(result) > left(reference(graph)):
-                    return Verdict(undone(graph, result, reference(graph), left), tried)
+                if failure := undone(graph, result, reference, left):
+                    return Verdict(shrink(failure, lambda g: judge_less(function, g, reference, left)), tried)
             for graph, result in zip(graphs, results) if keeps else ():
                 if sentence := keeps(graph, result):
                     return Verdict(Failure("changed", sentence, graph, result), tried)
@@ -116,7 +117,8 @@ def judge_calls(
                 want = reference(*case)
                 got, failure = attempt(function, case, graph)
                 if failure:
-                    return Verdict(failure if failure is NOT_ATTEMPTED else replace(failure, case=case), tried)
+                    at = given(case, tuple(signature(reference).parameters)) if failure.kind == "raises" else ()
+                    return Verdict(failure if failure is NOT_ATTEMPTED else replace(failure, case=case, details=at + failure.details), tried)
                 if not equal(want, got):
                     lines = (explain or explain_call)(case, want, got)
                     optional = got is None and any(reference(*other) is None for other in cases)
@@ -139,12 +141,19 @@ def other_kind(want, got) -> str:
 
 
 def explain_call(case: tuple, want, got) -> tuple[str, ...]:
-    given = [f"given: {text_of(part)}" for part in case if not isinstance(part, Graph)]
-    return (*given, f"it should give {text_of(want)}", f"and gives      {text_of(got)}")
+    return (*given(case), f"it should give {text_of(want)}", f"and gives      {text_of(got)}")
+
+
+def given(case: tuple, names: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """The arguments, under their names where there are as many; a graph is shown as a graph."""
+    starts = [f"{name} = " for name in names] if len(names) == len(case) else [""] * len(case)
+    return tuple(f"given: {start}{text_of(part)}" for start, part in zip(starts, case) if not isinstance(part, Graph))
 
 
 def equal(a, b) -> bool:
     """Equal in type and to the bit, through dicts, lists and tuples."""
+    if a is b:
+        return True
     if isinstance(a, np.ndarray) or isinstance(a, np.generic):
         return isinstance(b, (np.ndarray, np.generic)) and same_bits(np.asarray(a), np.asarray(b))
     if isinstance(a, dict):
@@ -155,18 +164,88 @@ def equal(a, b) -> bool:
 
 
 def attempt(function: Callable, case: tuple, graph: Graph | None) -> tuple[object, Failure | None]:
-    """Call a learner's function: its answer, or the failure that its exception is."""
+    """Call a learner's function: its answer, or the failure that its exception is, or that it changed an argument."""
     try:
-        return function(*case), None
+        return call(function, *case), None
     except (TookTooLong, KeyboardInterrupt):
         raise
+    except Changed as change:
+        return None, Failure("mutated", str(change), graph, change.answer, case, change.lines)
     except NotImplementedError:
         return None, NOT_ATTEMPTED
     except BaseException as error:  # learner's code may raise anything, SystemExit included
         return None, raised(error, graph)
 
 
-def judge_one(function: Callable, graph: Graph) -> tuple[Failure | None, Graph]:
+class Changed(Exception):
+    """A function changed an argument in place: a sentence, what the function answered, and lines that show the change."""
+
+    def __init__(self, sentence: str, answer=None, lines: tuple[str, ...] = ()):
+        super().__init__(sentence)
+        self.answer, self.lines = answer, lines
+
+
+def call(function: Callable, *arguments):
+    """The function's answer to copies of these arguments. Raises Changed where it changed one of them in place."""
+    handed = own_copy(arguments)
+    answer = function(*handed)
+    for place, (before, after) in enumerate(zip(arguments, handed)):
+        if not equal(before, after):
+            raise Changed(*change(place, before, after, answer))
+    return answer
+
+
+def own_copy(value):
+    """A copy of what can be changed in place, through tuples, lists and dicts. Graphs cannot, and stay the same objects."""
+    if type(value) is np.ndarray:
+        return value.copy(order="K")
+    if type(value) is dict:
+        return {key: own_copy(one) for key, one in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(own_copy, value))
+    return set(value) if type(value) is set else value
+
+
+PLACES = ("first", "second", "third", "fourth", "fifth", "last")
+
+
+def change(place: int, before, after, answer) -> tuple[str, object, tuple[str, ...]]:
+    """What ``Changed`` says: which argument, and the innermost part of it that holds all of the change."""
+    argument, inner = f"its {PLACES[min(place, 5)]} argument", False
+    while (parts := changed_parts(before, after)) is not None and len(parts) == 1:
+        (before, after), inner = parts[0], True
+    kind = "an array" if isinstance(before, np.ndarray) else article(before)
+    what = f"{kind} in {argument}" if inner else f"{argument}, {kind}"
+    lines = (f"before the call: {brief_text(before)}", f"after it:        {brief_text(after)}")
+    return f"Your function changed {what}. The caller still needs it as it was: change a copy.", answer, lines
+
+
+def changed_parts(before, after) -> list[tuple] | None:
+    """The pairs of parts that are not equal and can be changed in place; None where it is not a matter of such parts alone."""
+    if type(before) is not type(after) or not isinstance(before, (list, tuple, dict)) or len(before) != len(after):
+        return None
+    keys = list(before) if isinstance(before, dict) else range(len(before))
+    if isinstance(before, dict) and keys != list(after):
+        return None
+    pairs = [(before[key], after[key]) for key in keys if not equal(before[key], after[key])]
+    inside = all(type(one) is type(other) and isinstance(one, (list, tuple, dict, set, np.ndarray)) for one, other in pairs)
+    return pairs if inside else None
+
+
+def brief_text(value) -> str:
+    return show_array(value) if isinstance(value, np.ndarray) else text_of(value)
+
+
+Inputs = Callable[[Graph], Iterable[dict[str, np.ndarray]]]
+
+
+def judge_harm(wrong: Callable, graph: Graph) -> tuple[Failure | None, Graph]:
+    """Judge a wrong pass on one graph. Nothing is the matter only if it does no harm at the ends of the types, either."""
+    failure, got = judge_one(wrong, graph)
+    return (failure, got) if failure else judge_one(wrong, graph, edge_inputs)
+
+
+def judge_one(function: Callable, graph: Graph, inputs_of: Inputs = special_inputs) -> tuple[Failure | None, Graph]:
     """Judge one call: what it returned is a valid graph with the same signature, values and effects."""
     copy = Graph(graph.name, tuple(replace(node) for node in graph.nodes), graph.outputs)
     got, failure = attempt(function, (graph,), graph)
@@ -188,16 +267,16 @@ def judge_one(function: Callable, graph: Graph) -> tuple[Failure | None, Graph]:
                        " Node, and outputs a tuple of pairs (public name, value name).", copy, got), graph
     for error in check_signature(graph, got):
         return Failure("lost", f"{capital(str(error.rule))}.", copy, got), graph
-    return compare(copy, got), got
+    return compare(copy, got, inputs_of), got
 
 
-def compare(graph: Graph, got: Graph) -> Failure | None:
+def compare(graph: Graph, got: Graph, inputs_of: Inputs = special_inputs) -> Failure | None:
     """Run both on special inputs and compare bits and effects."""
     if got is graph or got == graph:
         return None
     before, after = observed(graph), observed(got)
     run_before, run_after = compile(before), compile(after)
-    for inputs in special_inputs(graph):
+    for inputs in inputs_of(graph):
         want, have = outcome(run_before, inputs), outcome(run_after, inputs)
         if isinstance(want, str) or isinstance(have, str):
             if (want if isinstance(want, str) else "") != (have if isinstance(have, str) else ""):
@@ -208,7 +287,7 @@ def compare(graph: Graph, got: Graph) -> Failure | None:
         for public, _ in graph.outputs:
             if not same_bits(want[public], have[public]):
                 return difference(graph, got, public, inputs, want[public], have[public])
-    return compare_effects(graph, got)
+    return compare_effects(graph, got, inputs_of)
 
 
 def observed(graph: Graph) -> Graph:
@@ -224,7 +303,7 @@ def outcome(run, inputs) -> dict[str, np.ndarray] | str:
         return str(error).splitlines()[0]
 
 
-def compare_effects(graph: Graph, got: Graph) -> Failure | None:
+def compare_effects(graph: Graph, got: Graph, inputs_of: Inputs = special_inputs) -> Failure | None:
     """The same effects, in the same order, on the same values."""
     before, after = effects(graph), effects(got)
     if [describe_effect(node) for node in before] != [describe_effect(node) for node in after]:
@@ -233,7 +312,7 @@ def compare_effects(graph: Graph, got: Graph) -> Failure | None:
                         f"after:  {', '.join(map(describe_effect, after)) or 'none'}"))
     for one, other in zip(before, after):
         seen = [(one.inputs[i], other.inputs[i]) for i in range(int(OPS[one.op].arity[0]))]
-        failure = compare(with_outputs(graph, [a for a, _ in seen]), with_outputs(got, [b for _, b in seen]))
+        failure = compare(with_outputs(graph, [a for a, _ in seen]), with_outputs(got, [b for _, b in seen]), inputs_of)
         if failure:
             return replace(failure, sentence=f"The effect {describe_effect(one)} sees another value than before.",
                            graph=graph, got=got)
@@ -271,12 +350,20 @@ def show_array(array: np.ndarray) -> str:
     return np.array2string(array, separator=", ", threshold=16, precision=4)
 
 
-def undone(graph: Graph, result: Graph, best: Graph, left: Callable[[Graph], int]) -> Failure:
-    nothing = result == graph
-    sentence = ("Your function did nothing here, and there was something to do." if nothing else
+def undone(graph: Graph, result: Graph, reference: Callable[[Graph], Graph], left: Callable[[Graph], int]) -> Failure | None:
+    """The reference leaves less."""
+    most, least = left(result), left(reference(graph))
+    if most <= least:
+        return None
+    sentence = ("Your function did nothing here, and there was something to do." if result == graph else
                 "Your function did less here than it could.")
-    return Failure("did-nothing", sentence, graph, result, (),
-                   (f"left after your function: {left(result)}; possible: {left(best)}",))
+    return Failure("did-nothing", sentence, graph, result, (), (f"left after your function: {most}; possible: {least}",))
+
+
+def judge_less(function: Callable, graph: Graph, reference: Callable[[Graph], Graph], left: Callable[[Graph], int]) -> Failure | None:
+    """Is it right here, and leaves more than the reference? Any other failure is none: the function is right on larger graphs."""
+    failure, result = judge_one(function, graph)
+    return undone(graph, result, reference, left) if failure is None else None
 
 
 def judge_again(function: Callable, graph: Graph, result: Graph) -> Failure | None:
@@ -298,16 +385,28 @@ def raised(error: BaseException, graph: Graph | None) -> Failure:
     lines = list(lines.values())[-3:]
     lines += node_in([(frame.f_locals, frames[place].line) for place, (frame, _) in enumerate(traceback.walk_tb(error.__traceback__))
                       if place in own])
-    if own and own[-1] < len(frames) - 1:
+    advice = frozen(error)
+    if own and own[-1] < len(frames) - 1 and not advice:
         lines.append(f"It was raised inside {owner(frames[-1].filename)}, by {call_in(frames[own[-1]])}.")
     text = str(error).splitlines()[0] if str(error) else ""
-    return Failure("raises", f"Your function raised {type(error).__name__}{': ' + text if text else ''}.", graph,
+    return Failure("raises", f"Your function raised {type(error).__name__}{': ' + text if text else ''}.{advice}", graph,
                    details=tuple(lines), error=error_of(error))
 
 
 def error_of(error: BaseException) -> tuple[str, str]:
     """What two functions that go wrong in the same way have in common. How deep a recursion ended is chance."""
     return type(error).__name__, "" if isinstance(error, RecursionError) else str(error)
+
+
+def frozen(error: BaseException) -> str:
+    """What to do instead, where this was an assignment to a part of something that does not change."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    what = frame.f_locals.get("self")
+    if frame.f_code.co_name not in ("__setattr__", "__delattr__") or not is_dataclass(what):
+        return ""
+    advice = {Node: "make a new Node with what is new in it, and a Graph of the new nodes", Graph: "make a new Graph"}
+    name = {Node: "node", Graph: "graph"}.get(type(what), type(what).__name__)
+    return f" A {name} is a value, and no part of it changes: {advice.get(type(what), 'make a new one')}."
 
 
 def is_own(filename: str) -> bool:

@@ -6,14 +6,19 @@ group holds only what shares its loop, only its last value is read outside, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence, ValuesView
 from dataclasses import dataclass, replace
 
+import numpy as np
+
+from ..access import squeeze
 from ..ir import Graph, Node, defs, users
 from ..ops import OPS, Kind
-from .exact import graph_text
+from .exact import article, graph_text
 
 Groups = Sequence[tuple[str, ...]]
+GROUP = (list, tuple, set, frozenset)
+OF_NODES = ", not its name (node.name)"
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,21 +48,45 @@ def is_computed(node: Node) -> bool:
 
 def in_order(answer, graph: Graph) -> list[tuple[str, ...]] | None:
     """What a fuser returned as tuples in the graph's order, groups by their last nodes; None if that cannot be."""
-    if not isinstance(answer, (list, tuple, set, frozenset)):
-        return None
-    if not all(isinstance(group, (list, tuple, set, frozenset)) and group for group in answer):
-        return None
-    if not all(isinstance(name, str) for group in answer for name in group):
+    if no_groups(answer):
         return None
     place = {node.name: number for number, node in enumerate(graph.nodes)}
     found = [tuple(sorted(group, key=lambda name: (place.get(name, -1), name))) for group in answer]
     return sorted(found, key=lambda group: place.get(group[-1], -1))
 
 
+def no_groups(answer) -> str:
+    """What is wrong with the form of an answer, in a sentence; nothing if it is groups of names."""
+    wanted = "a list of tuples of names is wanted, such as [('a', 'y')]."
+    if not isinstance(answer, GROUP):
+        what = "None (is a return missing?)" if answer is None else article(answer)
+        return f"Your function returned {what}, and {wanted}"
+    for group in answer:
+        if isinstance(group, str):
+            return (f"A group here is the text {group!r}, and {wanted}"
+                    + ("" if "," in group else f" A tuple of one name has a comma: ({group!r},)."))
+        if not isinstance(group, GROUP):
+            return f"A group here is {article(group)}{OF_NODES * isinstance(group, Node)}, and {wanted}"
+        if not group:
+            return "A group is empty: each group has at least one name in it."
+        for name in group:
+            if not isinstance(name, str):
+                return f"In a group here is {article(name)}{OF_NODES * isinstance(name, Node)}, and {wanted}"
+    return ""
+
+
+def as_list(answer):
+    """A generator, the values of a dict and an array are as good as the list of what is in them."""
+    if isinstance(answer, np.ndarray):
+        return answer.tolist()
+    return list(answer) if isinstance(answer, (Iterator, ValuesView)) else answer
+
+
 def tidy(function: Callable) -> Callable:
     """The function with its groups in order: lists, tuples and sets are all the same to the judge."""
     def call(graph):
-        answer = function(graph)
+        answer = as_list(function(graph))
+        answer = [as_list(group) for group in answer] if isinstance(answer, (list, tuple)) else answer
         found = in_order(answer, graph)
         return answer if found is None else found
     return call
@@ -136,13 +165,13 @@ def waiting(graph: Graph, groups: Groups) -> str:
 
 
 def element_wise(nodes: dict[str, Node], group: tuple[str, ...]) -> str:
-    """The members of a loop: element-wise, and all of one shape."""
+    """The members of a loop: element-wise, and all of one shape; axes of length 1 make no difference to a loop."""
     last = nodes[group[-1]]
     for node in map(nodes.get, group if len(group) > 1 else ()):
         if OPS[node.op].kind is not Kind.ELEMENTWISE:
             return f"{node.name} is a {node.op}, which is not element-wise, so it shares no loop."
     for node in map(nodes.get, group):
-        if node.type.shape != last.type.shape:
+        if squeeze(node.type.shape) != squeeze(last.type.shape):
             return (f"{node.name} has the shape {list(node.type.shape)}, and the loop runs over"
                     f" {list(last.type.shape)}: each element would be computed again and again.")
     return ""
@@ -160,7 +189,7 @@ def with_product(nodes: dict[str, Node], group: tuple[str, ...]) -> str:
             return f"{products[0]} reads each element of {name} many times, so {name} would be computed as often."
     if nodes[group[-1]].op == "matmul":
         return f"{products[0]} ends its group: what is before a product shares no loop with it."
-    if nodes[products[0]].type.shape != nodes[group[-1]].type.shape:
+    if squeeze(nodes[products[0]].type.shape) != squeeze(nodes[group[-1]].type.shape):
         return f"{products[0]} has another shape than the loop over {group[-1]}."
     return element_wise(nodes, (*(name for name in group if name not in products), group[-1]))
 

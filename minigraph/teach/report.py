@@ -79,6 +79,7 @@ def pictures_of(failure: Failure, whose: str = "your function",
     found = []
     if isinstance(failure.graph, Graph):
         found.append((given if isinstance(failure.got, Graph) else "the graph", failure.graph))
-    if isinstance(failure.got, Graph) and failure.got != failure.graph:
+    # equal graphs may differ: NumPy's True is equal to Python's, and breaks a rule
+    if isinstance(failure.got, Graph) and (failure.got != failure.graph or failure.kind == "invalid"):
         found.append((f"after {whose}", failure.got))
     return tuple(found)

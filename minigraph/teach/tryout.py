@@ -18,7 +18,8 @@ from ..run_numpy import run
 from ..types import same_bits
 from .graphs import special_inputs
 from .judge import NOT_ATTEMPTED, attempt
-from .partitions import Groups, element_wise, fault, in_order, tidy
+from .judge_groups import judge_one_graph
+from .partitions import Groups, as_list, element_wise, in_order, tidy
 
 
 def partition_of(graph: Graph, groups: Groups) -> Partition:
@@ -36,11 +37,12 @@ def partition_of(graph: Graph, groups: Groups) -> Partition:
 
 def try_fuser(function: Callable, graph: Graph) -> None:
     """Print what a fuser's groups cost as launches, beside no fusion and the package's, and if the bits are right."""
-    groups, failure = attempt(tidy(function), (graph,), graph)
+    failure, groups = judge_one_graph(tidy(function), graph, element_wise)
+    name = getattr(function, "__name__", "it")
     if failure is NOT_ATTEMPTED:
-        return print(f"{getattr(function, '__name__', 'it')}: not attempted yet.")
-    if failure or in_order(groups, graph) is None or fault(graph, groups, element_wise):
-        return print(f"The groups of {graph.name} are not right yet: check says why.")
+        return print(f"{name}: not attempted yet.")
+    if failure:
+        return print(f"{name} on {graph.name}: {failure.sentence}")
     rows, inputs = [], special_inputs(graph, 1)[0]
     ways = {"no fusion": fuse(graph, enabled=False), "yours": partition_of(graph, groups), "the package's": fuse(graph)}
     for who, partition in ways.items():
@@ -49,17 +51,18 @@ def try_fuser(function: Callable, graph: Graph) -> None:
         rows.append({"fusion": who, "launches": len(plan.launches), "bytes moved": plan.bytes_moved,
                      "same bits": "yes" if all(same_bits(got[name], want[name]) for name in want) else "no"})
     print(table(rows), end="")
+    print(f"This is {graph.name} alone; check tries {name} on many graphs.")
 
 
 def try_lines(function: Callable, graph: Graph) -> None:
     """Print the loop around the lines that ``function(graph, group)`` gives for all of a graph of float32 values, and,
     with a C compiler, whether it computes the bits that a run gives."""
     group = tuple(node.name for node in graph.nodes if node.op != "input")
-    lines, failure = attempt(function, (graph, group), graph)
+    lines, failure = attempt(lambda *case: as_list(function(*case)), (graph, group), graph)
     if failure is NOT_ATTEMPTED:
         return print(f"{getattr(function, '__name__', 'it')}: not attempted yet.")
     if failure or not isinstance(lines, (list, tuple)) or not all(isinstance(line, str) for line in lines):
-        return print("These are no lines of C yet: check says why.")
+        return print(f"These are no lines of C yet. {failure.sentence if failure else 'A list of texts is wanted.'}")
     names = [node.name for node in graph.inputs]
     params = ", ".join([*(f"const float *{name}" for name in names), f"float *{group[-1]}", "long n"])
     body = ["  for (long i = 0; i < n; i++) {", *(f"    {line}" for line in lines), "  }"]

@@ -62,6 +62,7 @@ def main(argv: list[str]) -> int:
         replies.write(json.dumps(message) + "\n")
         replies.flush()
 
+    from . import judge
     from .exercises import EXERCISES
 
     try:
@@ -74,7 +75,7 @@ def main(argv: list[str]) -> int:
         call = json.loads(line)
         try:
             function = EXERCISES[call["name"]].adapt(names[call["name"]])
-            reply({"result": encode(function(*[decode(one) for one in call["arguments"]]))})
+            reply({"result": encode(judge.call(function, *[decode(one) for one in call["arguments"]]))})
         except BaseException as error:
             lines = [f"line {frame.lineno} of {frame.name}" for frame in traceback.extract_tb(error.__traceback__)
                      if frame.filename.startswith("cell ")]

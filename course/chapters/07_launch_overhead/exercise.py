@@ -25,25 +25,39 @@ check(count_launches)
 check(predict_time)
 # %% [markdown]
 # Now use it on the lesson's network. A plan knows what each of its launches moves and computes. The table has the three positions
-# of the switch on two GPUs, by your model. Which of the two numbers of a GPU matters here: its bandwidth, or its launches?
+# of the switch on two GPUs, by your model. Three numbers describe a GPU: its bandwidth, its peak, and what a launch costs. Which
+# of them matters most here?
 # %%
 from minigraph import fuse, launch_model, make_plan
+from minigraph.command.tables import table
 from minigraph.teach.examples import mlp_graph
 
 network = mlp_graph(layers=32, width=1024, batch=1)
 switch = {"unfused": fuse(network, enabled=False),
           "library": fuse(network, rows=0),
           "fused": fuse(network)}
-for name, way in switch.items():
-    plan = make_plan(way)
+t4, h100 = launch_model.PRESETS["t4"], launch_model.PRESETS["h100"]
+
+
+def time_on(device, plan):
     work = [(one.bytes_read + one.bytes_written, one.flops) for one in plan.launches]
-    for device in (launch_model.PRESETS["t4"], launch_model.PRESETS["h100"]):
-        try:
-            time = predict_time(work, device.launch, device.bandwidth, device.peak)
-            print(f"{name:8} {len(work):4} launches, {device.name:16} {1e3 * time:.2f} ms")
-        except NotImplementedError:
-            print(f"{name:8} {len(work):4} launches: write predict_time first")
+    return predict_time(work, device.launch, device.bandwidth, device.peak)
+
+
+print(f"T4 -> H100: bandwidth x {h100.bandwidth / t4.bandwidth:.1f}, peak x {h100.peak / t4.peak:.1f},"
+      f" price of a launch x {h100.launch / t4.launch:.1f}")
+try:
+    plans = {name: make_plan(way) for name, way in switch.items()}
+    times = {name: (time_on(t4, plan), time_on(h100, plan)) for name, plan in plans.items()}
+    print(table([{"": name, "launches": len(plans[name].launches), "T4, ms": round(1e3 * slow, 2),
+                  "H100, ms": round(1e3 * quick, 2), "times as fast": round(slow / quick, 1)}
+                 for name, (slow, quick) in times.items()]))
+except NotImplementedError:
+    print("Write predict_time first.")
 # %% [markdown]
+# **The answer:** what a launch costs. It is the host that pays it, and pays the same for both. So the H100 gains far less than its
+# bandwidth and its peak promise. The fewer launches there are, the more of the promise is kept.
+#
 # ## 3. The knee
 #
 # From which size on does the work take as long as the launch? About 3 lines.
@@ -51,7 +65,8 @@ for name, way in switch.items():
 # %%
 check(break_even)
 # %% [markdown]
-# Is your own machine's knee where you say? The line is measured, the mark is your answer.
+# Is your own machine's knee where you say? The line is measured, the mark is your answer for this addition: two operands of
+# float32, one flop. (1e11 flops a second is about what one CPU core does; here the bytes take longer anyway.)
 # %% nbval-ignore-output
 from minigraph import draw_curves
 from minigraph.teach.launches import numpy_sizes
@@ -60,7 +75,7 @@ sizes = [4**k for k in range(12)]
 seconds = [row["NumPy"] for row in numpy_sizes(sizes)]
 overhead, bandwidth = min(seconds[:4]), max(12 * n / t for n, t in zip(sizes, seconds))
 try:
-    marks = [(break_even(2, 4, 0, overhead, bandwidth, 1e11), "your break_even")]
+    marks = [(break_even(2, 4, 1, overhead, bandwidth, 1e11), "your break_even")]
 except NotImplementedError:
     marks = []
 draw_curves({"np.add": list(zip(sizes, seconds))}, x_label="elements", y_label="time of one call",
@@ -97,7 +112,8 @@ from minigraph.launch_model import DEVICE, HOST, Event
 
 work = [60e-6] + [1e-6] * 10
 try:
-    events = [Event(start, end, "kernel", DEVICE) for start, end in device_events(work, 5e-6, 0.5e-6)]
+    runs = device_events([*work], issue=5e-6, gap=0.5e-6)
+    events = [Event(start, end, "kernel", DEVICE) for start, end in runs]
     events += [Event(5e-6 * i, 5e-6 * (i + 1), "launch", HOST) for i in range(len(work))]
     picture = draw_timeline(events, "predicted by device_events", title="a host that runs ahead")
 except NotImplementedError:

@@ -3,8 +3,8 @@
 #
 # *About 35 minutes. You need chapters 01 to 06. The exercises are in `exercises/07_launch_overhead.ipynb`.*
 #
-# Here is one layer of a network: a product, a bias, a relu (the maximum with 0) and a scale. The network has 32 such layers.
-# It answers one request at a time, so its input is a single row: **batch size 1**.
+# Here is one layer of a network: a matrix product, a bias, a relu (the maximum with 0) and a scale. The network has 32 such
+# layers. It answers one request at a time, so its input is a single row: **batch size 1**.
 #
 # **The question:** an A100 is a very large GPU. For how much of the time does it compute, when it runs this network?
 # %%
@@ -19,21 +19,22 @@ from minigraph.teach.examples import mlp, mlp_graph
 
 network = mlp_graph(layers=32, width=1024, batch=1)
 print(mlp_graph(layers=1))
-# %%
-predict("For how many percent of the time does the A100 compute?", None)
 # %% [markdown]
 # ## What a launch is
 #
-# A GPU does nothing by itself. For each kernel, a program on the CPU, the **host**, prepares a command: it checks the
-# arguments, writes down which kernel and where the arrays lie, and puts that into the device's queue. If it wants to see a
-# result, it also has to wait, to **synchronize**. This is a **launch**, and its price does not depend on how much the kernel
-# has to do.
+# A GPU does nothing by itself. It has **kernels**: pieces of code, one to add two arrays, one to multiply two matrices. A program
+# on the CPU, the **host**, starts them. It checks the arguments, writes down which kernel and where the arrays lie, and puts this
+# command into the GPU's queue. That is a **launch**. Its price does not depend on how much the kernel has to do. To see a result,
+# the host also has to wait, to **synchronize**.
 # %%
 predict("How many launches is the network, one for each operation?", None,
         lambda: mg.stats(network).launches)
 # %% [markdown]
-# The fewer, the better. `fuse` groups operations into launches, and `make_plan` lays them out in memory. How `fuse` decides is
-# chapter 08; today it is a switch with three positions. (`rows=0` says: generate no product, however few rows it has.)
+# **The answer:** 32 layers of 4 operations. The fewer launches, the better.
+#
+# A kernel can do several operations, if somebody writes it. Either it comes ready-made from a **library**, or it is **generated**:
+# the compiler writes it for this very graph. `fuse` groups operations into launches. How it decides is chapter 08; today it is a
+# switch with three positions. (`rows=0` leaves all matrix products to a library.)
 # %%
 ways = {"each operation a launch": mg.fuse(network, enabled=False),
         "a library does the products": mg.fuse(network, rows=0),
@@ -50,9 +51,9 @@ print(*mg.explain(two, "layer0.mul").split("; "), sep="\n")
 mg.draw_clusters(two)
 # %% [markdown]
 # Why is it not a single launch? Each number of a product needs the whole row before it. Fused, the first layer would be computed
-# once for each of the 1,024 columns.
+# "as often" as it is read: once for each of the 1,024 columns.
 #
-# It is often said that folding and dead-code elimination take the number lower still. Try three cases:
+# Do folding and dead-code elimination take the number lower still? Try three cases:
 # %%
 def counts(graph):
     graph = mg.optimize(graph).graph
@@ -104,8 +105,8 @@ mg.draw_curves({"measured": list(zip(sizes, seconds)),
                title="the knee", marks=[(overhead * bandwidth / 12, "knee")])
 # %% [markdown]
 # Flat, then a slope. On the flat part more work costs nothing; on the slope, bytes are all that counts. Where launch and work take
-# equally long is the **knee**, or break-even point. (On the right the measured line may climb above the model: there the arrays
-# have left the caches, and memory is slower than the best bandwidth, which the model was given.)
+# equally long is the **knee**, or break-even point. (On the far right the measured line may climb above the model: arrays that have
+# left the caches are slower to reach.)
 #
 # ## The launch model
 #
@@ -113,37 +114,49 @@ mg.draw_curves({"measured": list(zip(sizes, seconds)),
 #
 # **time = launches × overhead + Σ max(bytes / bandwidth, flops / peak)**
 #
-# Here it is for 128 launches that move as much as our network. `eager` means a call for each launch; `graph` comes below.
-# Change the numbers: they are your sliders.
+# A flop is one operation on numbers, such as an addition. `bandwidth` says how many bytes the device moves in a second, `peak`
+# how many flops it does. It moves and computes at the same time, so the longer of the two counts. For our network on an A100:
 # %%
-eager = plans["each operation a launch"]
+eager, a100 = plans["each operation a launch"], launch_model.PRESETS["a100"]
+print(f"{len(eager.launches)} launches of {1e6 * a100.launch:.1f} µs;"
+      f" {eager.bytes_moved / 1e9:.4f} GB at {a100.bandwidth / 1e9:,.0f} GB a second")
+predict("Then for how many percent of the time does the A100 work?", None,
+        lambda: round(100 - 100 * 128 * a100.launch / launch_model.predict(eager, a100)))
+# %% [markdown]
+# The same for other devices. `eager` means a call for each launch. `graph` means that all launches were recorded, and one call
+# replays them. CUDA calls such a recording a *graph*; it is none of ours. (On the CPU it is compiled C.) The knee is in bytes: an
+# addition moves 12 for each element. Change the numbers: they are your sliders.
+# %%
 print(table(launch_model.table(launches=128, bytes_per_launch=eager.bytes_moved // 128)))
 # %% [markdown]
-# No GPU figure in this table was measured here. They are **predictions**, from data sheets and published launch costs;
-# `launch_model.PRESETS["a100"].sources` names them.
+# **The answer**, to the chapter's question too, is what `launching %` leaves in the A100's line `eager`. No GPU figure here was
+# measured. They are **predictions**, from data sheets and published launch costs; `a100.sources` names them.
 #
 # ## At batch 1 the gaps are the program
 #
-# The host issues launches, one after another; the device takes them in order. This is our network on an A100.
+# The host issues launches, one after another; the device takes them in order. This is our network on an A100. At the dotted line
+# the axis jumps to the last layer: those between look the same.
 # %%
 predicted = "predicted by the launch model, A100"
 events = launch_model.schedule(eager, "a100")
 mg.draw_timeline(events, predicted, title="128 eager launches")
 # %% [markdown]
-# The title answers our question: nearly always, the device waits for the next launch. (It is a little less time than in the
-# table, which adds launches and work. Here the host runs ahead, and all work but the last hides behind the next launch.)
+# Nearly always, the device waits for the next launch. (The time is a little shorter than the table's: here the host runs ahead, and
+# all work but the last hides behind the next launch.)
 #
-# There are two cures. **Fewer, bigger launches**: fusion. **Cheaper launches**: record them once and
-# replay the recording with a single call, which CUDA calls a *graph* (and `torch.compile` a mode,
-# `reduce-overhead`). Both together, with a box for each layer, named after the value that it stores:
+# There are two cures. **Fewer, bigger launches**: fusion. **Cheaper launches**: the recording, a CUDA graph (in `torch.compile` the
+# mode `reduce-overhead`). Both together, with one launch for each layer:
 # %%
 replayed = launch_model.schedule(plans["products are generated"], "a100", "graph")
-mg.draw_timeline(replayed, predicted, title="32 launches, replayed")
+graph_launch, *kernels = replayed
+boxes = [graph_launch, *(kernel._replace(name="a layer") for kernel in kernels)]
+mg.draw_timeline(boxes, predicted, title="32 launches, replayed")
 # %% [markdown]
 # To walk through it with a mouse: `open("trace.json", "w").write(mg.chrome_trace(events, predicted))`, and drag the file into
 # ui.perfetto.dev.
 #
-# And each cure alone. The first line says whether the times are measured here, recorded on another machine's GPU, or predicted.
+# And each cure alone. The first line says whether the times are measured here, recorded elsewhere, or predicted. (CuPy is of use
+# only with an NVIDIA GPU.)
 # %% nbval-ignore-output
 def modelled():
     return [{"program": name, "mode": mode, "launches": len(plan.launches),
@@ -159,7 +172,7 @@ def live():
 measure("MLP at batch 1", needs="gpu", live=live, model=modelled)
 # %% [markdown]
 # Either cure helps, and a recording helps more here: it removes nearly all of each launch's price. It needs fixed shapes and
-# fixed addresses, though. And it makes no kernel do less: it moves every byte that the unfused program moves.
+# fixed addresses, though. And it moves every byte that the unfused program moves.
 #
 # A third cure is to have more to do. With more rows at a time, the same launches serve all of them:
 # %%
@@ -182,7 +195,7 @@ mg.draw_curves({"eager, unfused": time_for_a_row("eager", enabled=False),
 #
 # ## And on a CPU?
 #
-# The same network with narrow layers, for real. The C program is our CUDA graph: one call, with all launches inside.
+# The same network with narrow layers, for real. The C program is like a CUDA graph: one call, with all launches inside.
 # %% nbval-ignore-output
 narrow = mlp_graph(width=64)
 draw = np.random.default_rng(0).standard_normal
@@ -191,13 +204,13 @@ layers = [[arrays[f"{kind}{i}"] for kind in "wbs"] for i in range(32)]
 programs = {"NumPy: 128 calls": lambda: mlp(arrays["x"], layers)} | launches.compiled(narrow, **arrays)
 measure("narrow network", live=lambda: launches.per_operation(programs, 128))
 # %% [markdown]
-# Do not conclude that fusion makes every model faster on a CPU. A real block is wide. This is GPT-2's, in plain NumPy, and
-# what its four large products take of it:
+# Do not conclude that fusion makes every model faster on a CPU. A real block is wide. This is one of GPT-2 small, in plain NumPy,
+# and what its four large products take of it on one thread:
 # %% nbval-ignore-output
 measure("GPT-2 block", live=launches.gpt2_share)
 # %% [markdown]
-# On a quiet machine we measured a share of 87 to 93 %; one that others use may show another. With nine tenths, the block would be
-# 1.1 times as fast if all the rest took no time at all. The products decide there. Fusion wins where launches or memory traffic decide.
+# The last column is the most that fusion could win: the gain if all but the products took no time. For one token, on a quiet
+# CPU, the products take 87 to 93 %, so fusion wins about 10 %. It wins more where launches or memory traffic decide.
 #
 # ## The clock that lies
 #
@@ -223,9 +236,11 @@ wrong = wall(job, 5)  # stops the clock when the fifth product is in the queue
 device.wait()
 right = synchronized(device.wait)(job, 5)  # waits before it starts the clock, and before it stops it
 assert wrong < right / 2
-print(f"{type(device).__name__}: {1e6 * wrong:,.0f} µs without waiting, {1e6 * right:,.0f} µs with it")
+print(f"{type(device).__name__}, one product: {1e6 * wrong / 5:,.1f} µs without waiting,"
+      f" {1e6 * right / 5:,.0f} µs with it")
 # %% [markdown]
-# The first number is no speed. It is the time to write five commands. It would be the same for a product a thousand times as large.
+# The first number is **the answer**, and no speed. It is the time to write a command. It would be the same for a product a thousand
+# times as large.
 #
 # And the bill arrives elsewhere: at the first line that needs a result, such as a print. It *looks* slow, and is innocent.
 # %% nbval-ignore-output
@@ -233,7 +248,7 @@ b = np.ones((1024, 1024), np.float32)
 measured = devices.watch({"matmul_1": lambda: b @ b, "add_1": lambda: b + b, "matmul_2": lambda: b @ b})
 mg.draw_timeline(measured, "measured here", title="three jobs, then a wait")
 # %% [markdown]
-# So: wait, start the clock, run, wait, stop the clock. Warm up first, because a first call may compile. Run several times, and take the
+# So: wait, start the clock, run, wait, stop the clock. Warm up first: a first call may compile. Run several times, and take the
 # median. `measure.bench` and its clocks do this.
 #
 # ## NumPy and CuPy
@@ -247,8 +262,8 @@ mg.draw_curves({"NumPy": list(zip(sizes, seconds)),
                x_label="elements", y_label="time of one add", y_unit="s", title="CPU and GPU",
                label=f"NumPy: {cpu.source}; CuPy: {gpu.source}")
 # %% [markdown]
-# Two knees. A GPU's is far to the right: for small arrays it is the slower machine. Where no GPU is here and no recording
-# either, its line is the model's for a T4, the GPU of many free notebooks. To measure on one:
+# Two knees. A GPU's is far to the right: for small arrays it is the slower machine. Without a GPU or a recording, its line is the
+# model's for a T4, the GPU of many free notebooks. To measure on one:
 #
 # ```
 # !git clone ADDRESS_OF_THIS_REPOSITORY minigraph && pip install -q "./minigraph[cuda12]"
@@ -256,8 +271,7 @@ mg.draw_curves({"NumPy": list(zip(sizes, seconds)),
 # !minigraph bench gpu --out mine.json
 # ```
 #
-# The second line runs this notebook there. The third records everything: put the file into `minigraph/recordings/`, and the
-# GPU cells show it.
+# The third line records everything: put its file into `minigraph/recordings/`, and the GPU cells show it.
 #
 # ## Write it
 #
@@ -268,11 +282,13 @@ mg.draw_curves({"NumPy": list(zip(sizes, seconds)),
 # %% exhibit=onnxruntime-launches
 # %% exhibit=xla-launches
 # %% [markdown]
-# Both reach our second position, 64: their products come from a library.
+# In XLA's text, a line with `fusion(` is a launch: its name, its result's shape, its operands. `kCustom` is a kernel of a library
+# (`ynn`), `kLoop` a loop that XLA generated. Both compilers reach our second position, 64: their products come from a library.
 #
 # ## The scoreboard
 #
-# Two columns of the model, for an A100: what the launches cost, and how long the GPU works.
+# Back to the small attention layer of the earlier chapters. Two columns of the model are new, for an A100: what the launches cost,
+# and how long the GPU works.
 # %%
 from minigraph.teach.score import scoreboard
 

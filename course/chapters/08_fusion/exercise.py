@@ -11,6 +11,9 @@ from minigraph.teach.tryout import try_fuser, try_lines
 # ## 1. What a grouping costs
 #
 # Before you group anything: how many bytes does a grouping move? About 9 lines.
+#
+# What you need of a graph: a node has a `.name`, an `.op`, a `.type`, and `.inputs`, the names of what it reads. `defs(graph)` finds nodes
+# by name, and `users(graph)` the names of the readers. `graph.outputs` holds pairs: the name that the caller sees, and the value's.
 # %% exercise=bytes_moved
 # %%
 check(bytes_moved)

@@ -85,13 +85,9 @@ print(f"operations for each access: {9 / (total['loads'] + total['stores']):.2g}
 # ## One line is not one loop
 #
 # It looks as if NumPy could do that, too: it has the whole line. But it never sees the line. Python calls `multiply`, then the next
-# one, and each must return a complete array. How many arrays live at the worst moment?
-# %%
-predict("x is there already. How many more arrays of its size are in memory at the peak?", None)
+# one, and each must return a complete array. How many arrays live at the worst moment? Python drops an array when nobody needs it.
 # %%
 import tracemalloc
-
-from minigraph.compiler import find_compiler
 
 
 def peak(function):
@@ -103,6 +99,11 @@ def peak(function):
 
 
 x = np.linspace(-3, 3, 1_000_000, dtype=np.float32)
+predict("x is there already. How many more arrays of its size are in memory at the peak?", None,
+        lambda: round(peak(lambda: gelu(x))))
+# %%
+from minigraph.compiler import find_compiler
+
 print(f"NumPy, one line:  {peak(lambda: gelu(x)):.1f} arrays at the peak")
 result = sum(region.nbytes for region in plan.regions.values() if region.where == "output")
 planned = (result + plan.arena_bytes) / trip
@@ -111,13 +112,13 @@ if find_compiler():
     kernel = mg.compile(graph, backend="c")
     assert abs(peak(lambda: kernel(x=x)) - planned) < 0.01
 # %% [markdown]
-# Three: `0.5 * x` waits for its partner while `tanh` reads one array and writes another. The fused kernel makes the result and
-# nothing else.
+# The answer is three: `0.5 * x` waits for its partner while `tanh` reads one array and writes another. The fused kernel makes the
+# result and nothing else.
 #
 # ## And the time?
 #
-# Here each contender has its memory ready beforehand, except NumPy's line, which allocates as NumPy does. "9 loops" is unfused
-# C: it pays the trips, and not the calls from Python.
+# Each contender has its memory ready beforehand, except NumPy's line. "9 loops" is unfused C: it pays the trips, and not the calls
+# from Python.
 # %% nbval-ignore-output
 from minigraph.launch_model import quantity
 from minigraph.measure import compare, measure
@@ -132,22 +133,34 @@ def speeds(sizes):
         c = dict(zip(("C, 9 loops", "C, 1 loop"), c.values()))
         programs = {"NumPy": lambda: gelu(x), "copying x": lambda: np.copyto(y, x)} | c
         times = compare(programs, seconds=0.3)
-        gain = times["C, 1 loop"].times_faster(times["NumPy"]) if c else 0
         yield {"elements": n, **{name: quantity(one.median, "s") for name, one in times.items()},
-               "times as fast as NumPy": round(gain, 1)}
+               **{f"{name} / 1 loop": round(times["C, 1 loop"].times_faster(times[slow]), 1)
+                  for name, slow in (("9 loops", "C, 9 loops"), ("NumPy", "NumPy")) if c}}
 
 
 speed = measure("gelu", live=lambda: list(speeds((1_000, 100_000, 4_000_000))))
-assert not find_compiler() or speed.rows[-1]["times as fast as NumPy"] > 1
+assert not find_compiler() or speed.rows[-1]["NumPy / 1 loop"] > 1
 speed
 # %% [markdown]
+# The last two columns say how many times as fast one loop is. Over nine loops it gains the **trips** alone. 1,000 elements are 4 KB
+# and stay in the **cache**, a small memory inside the processor, where a trip is cheap: less is gained. Over NumPy it gains the
+# nine **calls** from Python as well: in small arrays, most of it.
+#
 # *Copying x* is the floor: it reads once, writes once, and computes nothing. The rest of the distance is `tanh`. A fused loop is only as
 # quick as its slowest function, and NumPy's `tanh` is a very good one, made of vector instructions; with C's usual `tanhf`, one
 # element after the other, the fused loop would lose. That is why minigraph brings its own, in `minigraph/vectormath.h`.
 #
 # ## When a node must stay alone
 #
-# So why not put the whole model into one loop? Because a loop holds one element at a time. Here is a graph full of obstacles.
+# So why not put the whole model into one loop? Because a loop holds one element at a time, and stores only its last value. A node
+# does not join the loop of its readers if
+#
+# - its value must be stored: the caller gets it, or its readers are in two launches;
+# - its reader wants the whole array: a product, or a print;
+# - it is itself no work element by element: a product, a print, or a draw of random numbers is a launch of its own;
+# - the loop is larger than it is: broadcast, it would be computed again and again.
+#
+# Here is a graph with all of these. Go through it from the last node to the first.
 # %%
 stops = mg.parse("""
 graph stops(x: f32[64,64], v: f32[64], w: f32[64,64]) -> (seen, y) {
@@ -174,9 +187,9 @@ from textwrap import fill
 for name in ("seen", "twice", "p", "narrow", "noise", "c"):
     print(fill(mg.explain(stopped, name), 100), end="\n\n")
 # %% [markdown]
-# `twice` and `c` have readers in two launches: one of them is a product, or a print, an effect. Each wants the whole array.
+# The answer is above the picture. Only `a`, `b` and `c` share a loop.
 #
-# Each answer comes from a **legality predicate**: a small function that says nothing, or why not. They are in
+# Each reason comes from a **legality predicate**: a small function that says nothing, or why not. They are in
 # `minigraph/fusion.py`, in a table called `PREDICATES`.
 #
 # `fuse` itself is one walk from the last node to the first. When it comes to a node, it knows where all its readers (its *users*)
@@ -211,15 +224,15 @@ narrow, b = stops["narrow"].type.size, stops["b"].type.size
 print("exp apart:", narrow, " in the loop over b:", b, " times as many:", b // narrow)
 # %% [markdown]
 # Stored, `narrow` costs two trips of 256 bytes. So minigraph stores, always. Real compilers weigh: a multiplication is cheaper
-# than a trip, an exponential is not.
+# than a trip, an exponential is not. Each `one loop` below is a launch, with what it computes:
 # %% exhibit=xla-copies
 # %% [markdown]
 # ## The epilogue
 #
 # Chapter 07 used the epilogue to save launches. Here is how it looks: a product, a bias and GELU, for one row.
 # %%
-layer = mg.trace(lambda x, w, b: gelu(x @ w + b), name="layer",
-                 x="f32[1,768]", w="f32[768,3072]", b="f32[3072]")
+layer = mg.trace(lambda h, w, b: gelu(h @ w + b), name="layer",
+                 h="f32[1,768]", w="f32[768,3072]", b="f32[3072]")
 print(mg.explain(mg.fuse(layer), "matmul"), end="\n\n")
 print(source(layer, CUDA))
 # %% [markdown]
@@ -259,8 +272,8 @@ print(f"the rest is {plain / quick:.1f} times as fast, and all together"
       f" {(products + plain) / (products + quick):.2f} times")
 # %% [markdown]
 # The last number is small, however quick the fused kernels are. What a part can win is bounded by its share: **Amdahl's law**.
-# Fusion wins where memory or launches decide, in element-wise chains, in small arrays, at batch 1. In wide products, the library
-# decides.
+# Fusion wins where trips decide, in element-wise chains over large arrays, and where launches or calls do, in small arrays, at batch
+# 1. In wide products, the library decides.
 #
 # ## Write it
 #

@@ -50,7 +50,8 @@ check(walks)
 # %% [markdown]
 # ## 4. Refute a fuser
 #
-# It puts reductions and element-wise nodes into one launch that walks over rows. Read how it decides.
+# It puts reductions and element-wise nodes into one launch that walks along rows, or along columns, but never both ways. Read how
+# it decides.
 # %%
 import inspect
 

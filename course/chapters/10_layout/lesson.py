@@ -40,12 +40,6 @@ square = dict.fromkeys(("wq", "wk", "wv", "wo"), "f32[64,64]")
 naive = mg.trace(layer, name="layer", x="f32[32,64]", **square, w1="f32[256,64]", w2="f32[64,256]")
 transposes = [node for node in naive.nodes if node.op == "transpose"]
 print(len(naive), "nodes, of which transposes:", len(transposes))
-# %%
-from minigraph.passes import layout
-from minigraph.passes.axes import bytes_moved_by_layout, copies
-
-predict("How many of the transposes must move bytes?", None,
-        lambda: sum(moved > 0 for moved in copies(layout(naive).graph).values()))
 # %% [markdown]
 # ## A transpose moves nothing
 #
@@ -60,8 +54,8 @@ stride_ruler("f32[3,4]")
 # %%
 stride_ruler("f32[3,4]", perm=(1, 0))
 # %% [markdown]
-# The cells are the same ones. Only the two strides have changed places. NumPy (which counts strides in bytes) does
-# just that:
+# The cells are the same ones. Only the two strides have changed places. The last row says when a cell's turn comes:
+# after cell 0 comes cell 4, then cell 8. NumPy (which counts strides in bytes) does just that:
 # %%
 x = np.arange(12, dtype=np.float32).reshape(3, 4)
 print("x:  ", x.shape, x.strides)
@@ -90,11 +84,17 @@ print({name: quantity(one.median, "s") for name, one in times.items()},
       f"{times['copy x'].times_faster(times['copy x.T']):.1f} times as long")
 assert times["copy x.T"].median > times["copy x"].median
 # %% [markdown]
-# The same bytes, in another order. A GPU is stricter still: 32 threads read together, and that makes few trips only
-# if their cells are neighbours (**coalesced access**).
+# The same bytes, in another order. Sixteen cache lines are read where one would do, so it may take 16 times as long.
+# It may take longer still: 2048 floats further is another page of memory, and the processor must look up where each
+# page is. A GPU is stricter: 32 threads read together, and that makes few trips only if their cells are neighbours
+# (**coalesced access**).
 #
 # So a copy that turns is dear, and we count it: **bytes moved by layout**. A transpose is free until somebody needs
-# its elements in order. Then it is one copy, a read and a write. `copies` counts so, node by node.
+# its elements in order. Then it is one copy, a read and a write, for all its readers together.
+#
+# **Who needs them in order?** In our count: an output, and every operation but two. Another transpose only changes the
+# strides once more. And `matmul` has flags, below. All others, even `exp` and `add`, read their operands one cell
+# after another.
 #
 # ## Two transposes annihilate
 #
@@ -113,10 +113,12 @@ print(table([{"p": p, "q": q, "shape by NumPy": sizes.transpose(p).transpose(q).
 #
 # ## Sinking
 #
-# Mostly, something stands between the two. But `exp` does not care in which order it meets the elements. So the
-# transpose may as well come after it: it **sinks**, until it meets its partner. A reduction lets it through, too, if
-# its axes get new numbers.
+# Mostly, something stands between the two. But `exp` works on each element alone: it gives the same numbers in x's
+# order as in the transpose's. So the transpose may as well come after it: it **sinks**, until it meets its partner. A
+# reduction lets it through, too, if its axes get new numbers.
 # %%
+from minigraph.passes import layout
+
 between = mg.parse("""
 graph between(x: f32[2,3,4]) -> (y) {
   t = transpose(x) {perm=[1,2,0]}
@@ -175,7 +177,7 @@ def norm(x, axis):
 shapes = {"NCHW": ((4, 128, 32, 32), 1), "NHWC": ((4, 32, 32, 128), 3)}
 for name, (shape, axis) in shapes.items():
     print(name, "from one channel to the next:", np.empty(shape, np.float32).strides[axis], "bytes")
-predict("Which one is faster in NumPy? And in our generated C?", None)
+predict("Our generated C walks along the channels of one pixel. Is NCHW faster, or NHWC?", None)
 # %% nbval-ignore-output
 from minigraph.compiler import find_compiler
 
@@ -190,11 +192,15 @@ times = compare(programs, seconds=0.3)
 print({name: quantity(one.median, "s") for name, one in times.items()})
 assert not find_compiler() or times["C NHWC"].median < times["C NCHW"].median
 # %% [markdown]
-# Our C walks along the channels of one pixel, so it wants them side by side. NumPy adds whole planes, one channel
-# after another; it hardly minds, and may even like NCHW better. **No layout is best in itself: it depends on who
-# reads.** So a compiler asks each kernel what it wants, and puts transposes between those that disagree. This net
-# does it by hand, around each convolution:
+# The answer: NHWC, for there the channels that our C walks along lie side by side. NumPy adds whole planes, one
+# channel after another; it hardly minds, and may even like NCHW better. **No layout is best in itself: it depends on
+# who reads.** So a compiler asks each kernel what it wants, and puts transposes between those that disagree. This net
+# does it by hand, around each convolution. Each of its four transposes is read by somebody who needs order: a
+# convolution, `y + bias`, or whoever gets the output.
 # %%
+from minigraph.passes.axes import bytes_moved_by_layout
+
+
 def net(x, k1, bias, k2):
     y = mg.conv2d(x.transpose(0, 3, 1, 2), k1).transpose(0, 2, 3, 1)
     y = np.maximum(y + bias, np.float32(0))
@@ -220,7 +226,7 @@ graph kept(x: f32[1024,1024]) -> (y, z, s) {
   t = transpose(x) {perm=[1,0]}
   y = exp(t)
   z = neg(t)
-  s = sqrt(x)
+  s = sin(x)
   return y, z, s
 }""")
 sunk = mg.parse("""
@@ -229,7 +235,7 @@ graph sunk(x: f32[1024,1024]) -> (y, z, s) {
   y = transpose(e) {perm=[1,0]}
   n = neg(x)
   z = transpose(n) {perm=[1,0]}
-  s = sqrt(x)
+  s = sin(x)
   return y, z, s
 }""")
 predict("t is gone from sunk. How many bytes does layout move there, for each byte in kept?", None,
@@ -259,23 +265,33 @@ def below():
 times = compare({"one copy above": above, "two copies below": below}, seconds=0.3)
 print({name: quantity(one.median, "s") for name, one in times.items()})
 # %% [markdown]
-# Both `y` and `z` must be in order, for they are outputs. One copy above them, or two below. So `layout` leaves `t`
-# where it is. Its rule: a transpose sinks only if fewer bytes move in the whole region that it reaches, or as many
-# with fewer transposes.
+# The answer is 2. Both `y` and `z` must be in order, for they are outputs: one copy above them, or two below. So
+# `layout` leaves `t` where it is. Its rule: a transpose sinks only if fewer bytes move in the whole region that it
+# reaches, or as many with fewer transposes.
 #
 # A cast to f64 below `t` would also hurt, because the copy would be twice as large. A reduction helps: there is less
 # to turn.
 #
 # ## The layer
+#
+# Back to the question. Here are the transposes, and what reads each.
 # %%
+from minigraph.passes.axes import copies
+
+readers = mg.users(naive)
+for node in transposes:
+    print(f"{mg.node_line(node):65}read by {', '.join(naive[name].op for name in readers[node.name])}")
 after = layout(naive).graph
+predict("How many of these must move bytes when layout is done?", None,
+        lambda: sum(moved > 0 for moved in copies(after).values()))
+# %%
 for name, moved in copies(after).items():
     print(fill(explain(after, name), 100), end="\n\n")
 print("bytes moved by layout:", bytes_moved_by_layout(naive), "->", bytes_moved_by_layout(after))
 # %% [markdown]
-# One of the 13 moves bytes: it puts the heads side by side again. The three that split them are strides that the
-# product reads in place. The softmax is now along the other axis, and the transposes around it are gone. So are those
-# of the weights: flags.
+# The answer: one of the 13 moves bytes. It puts the heads side by side again. The three that split them are strides
+# that the product reads in place. The softmax is now along the other axis, and the transposes around it are gone. So
+# are those of the weights: flags.
 #
 # ## Write it
 #
@@ -284,7 +300,8 @@ print("bytes moved by layout:", bytes_moved_by_layout(naive), "->", bytes_moved_
 # ## The same pass in a real compiler
 # %% exhibit=onnxruntime-transposes
 # %% [markdown]
-# XLA goes further: its types have a layout, and a transpose can be a mere change of it.
+# The last graph is `kept`, from above. XLA goes further: its types have a layout, and a transpose can be a mere change
+# of it.
 # %% exhibit=xla-layouts
 # %% [markdown]
 # ## The scoreboard

@@ -74,16 +74,17 @@ except NotImplementedError:
 # %%
 import inspect
 
-from minigraph.teach.exercises.ch12 import drop_every_pair, relu_on_integers
+from minigraph.teach.exercises.ch12 import drop_pairs_in_range, relu_on_integers
 
-for wrong in (relu_on_integers, drop_every_pair):
+for wrong in (relu_on_integers, drop_pairs_in_range):
     print(inspect.getsource(wrong))
 # %% [markdown]
 # Find a graph on which `relu_on_integers` changes the program. At most 6 nodes. The graph below does no harm: change it.
+# The inputs may be any numbers of their type.
 # %% refute=relu_on_integers
 # %% [markdown]
-# And one for `drop_every_pair`.
-# %% refute=drop_every_pair
+# And one for `drop_pairs_in_range`. The pairs that the lesson's table keeps, it keeps as well. What else can go wrong?
+# %% refute=drop_pairs_in_range
 # %% [markdown]
 # ## Stretch: two of each four
 #

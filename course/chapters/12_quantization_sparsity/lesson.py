@@ -6,7 +6,10 @@
 # A language model writes one token after the other, and reads all of its weights for each. As int8, a weight is one byte in place of the
 # four of a float32. Here is one such product: a row times a matrix.
 #
-# **The question:** with the weights stored as int8, how many bytes go through memory for each byte of the float program?
+# `quantize_weights` stores the matrix as int8. The matmul still takes floats, so the graph gets a `dequantize` in front of it, which makes
+# them.
+#
+# **The question:** how many bytes go through memory then, for each byte of the float program?
 # %%
 import numpy as np
 
@@ -33,7 +36,7 @@ predict("Bytes moved with int8 weights, for each byte without?", None,
 # ## Scale, rounding, saturation
 #
 # **Quantizing** counts a number in steps. The step is called the **scale**: q = round(w / scale), and w is about scale · q. int8 holds -128 to
-# 127. With the largest size divided by 127 as scale, all numbers fit.
+# 127. With the largest size divided by 127 as scale, all numbers fit. (Weights leave -128 unused, so that both sides are alike.)
 # %%
 w = np.float32([-2.54, -1.0, 0.0, 0.01, 0.03, 1.3, 2.0])
 scale = np.abs(w).max() / np.float32(127)
@@ -69,8 +72,25 @@ print(f"0 to 15 with an offset: rms error {rms(back - positive):.3f}")
 # ## Error against bytes
 #
 # One scale for the whole matrix, one a row, or one for each block of 32 numbers? `q8_0` and `q4_1` are such blocks, as files for
-# language models have them: 8 bits and a scale; 4 bits, a scale and an offset. Scales are bytes, too: with them `q4_1` has 5 bits a number. Our matrix
-# is normally distributed, but for one **outlier**.
+# language models have them. Scales and offsets are bytes, too, and in blocks they are float16:
+# %%
+from minigraph.formats import FORMATS
+
+# numbers, bits of each, bytes of a scale, offsets
+stores = {"int8, a row of 64": (64, 8, 4, 0),
+          "q8_0, a block": (32, 8, 2, 0), "q4_1, a block": (32, 4, 2, 1)}
+rows = []
+for name, (count, bits, size, offsets) in stores.items():
+    nbytes = [size, offsets * size, count * bits // 8]
+    rows.append(dict(zip(("stored", "scale", "offset", "numbers"), (name, *nbytes)))
+                | {"bytes": sum(nbytes), "bits a number": 8 * sum(nbytes) / count})
+assert [row["bytes"] for row in rows[1:]] == [FORMATS["q8_0"].nbytes, FORMATS["q4_1"].nbytes]
+print(table(rows))
+# %% [markdown]
+# That a row of int8 has 8.5 bits here, like `q8_0`, is chance: in a longer row the scale weighs less.
+#
+# There is another way: **fp8** (e4m3: a sign, 4 bits of exponent, 3 of mantissa), a float of 8 bits, whose steps grow with the number. Our matrix is
+# normally distributed, but for one **outlier**.
 # %%
 from minigraph.accuracy import ROUNDINGS
 
@@ -84,8 +104,16 @@ def one_scale(x):
     return rounded.reshape(x.shape), nbytes
 
 
-ways = {"f32": lambda x: (x, x.nbytes), "f16": ROUNDINGS["f16"], "int8, one scale": one_scale,
-        "int8, one a row": ROUNDINGS["i8 a row"], "q8_0": ROUNDINGS["q8_0"], "q4_1": ROUNDINGS["q4_1"]}
+def fp8(x):
+    scale = np.abs(x).max() / np.float32(448)  # the largest number of e4m3
+    exponent = np.maximum(np.frexp(x / scale)[1], -5)
+    step = np.ldexp(np.float32(1), exponent - 4)
+    return np.rint(x / scale / step) * step * scale, x.size + scale.nbytes
+
+
+ways = {"f32": lambda x: (x, x.nbytes), "f16": ROUNDINGS["f16"], "fp8, one scale": fp8,
+        "int8, one scale": one_scale, "int8, one a row": ROUNDINGS["i8 a row"],
+        "q8_0": ROUNDINGS["q8_0"], "q4_1": ROUNDINGS["q4_1"]}
 predict("Which of the int8 ways does the outlier harm most?", None)
 # %%
 rows = []
@@ -99,15 +127,12 @@ print(table(rows))
 from minigraph.drawing import draw_24, draw_curves
 
 points = {name: (8 * way(wild)[1] / wild.size, rms(way(wild)[0] - wild)) for name, way in ways.items()}
-draw_curves({"one scale": [points["int8, one scale"], points["f16"]],
-             "scales a block": [points["q4_1"], points["q8_0"], points["f16"]]},
+draw_curves({name: [points[name]] for name in points if name != "f32"},
             x_label="bits a number", y_label="rms error", log="y",
-            title="Error against bits, with one outlier",
-            marks=[(points[name][0], name) for name in ("q4_1", "q8_0")] + [(16, "f16")])
+            title="Error against bits, with one outlier")
 # %% [markdown]
-# With one scale, a single number makes the steps coarse for all 4,096. With blocks, it spoils its 31 neighbours. So finer scales buy accuracy for
-# few bits. **fp8** (e4m3: 4 bits of exponent, 3 of mantissa) is the other way out: a float of 8 bits, whose steps grow with the number. It forgives outliers,
-# and is coarser for the rest.
+# So the answer is: int8 with one scale. A single number makes its steps coarse for all 4,096. With blocks, it spoils its 31 neighbours: finer scales buy
+# accuracy for few bits. fp8 forgives the outlier, and without one it is coarser than int8.
 #
 # The error of a matrix is not the error of a model. Here is SmolLM2's tiny brother, with random weights: all of its products quantized, its logits
 # compared.
@@ -136,7 +161,8 @@ print(table(rows))
 # Random weights are the worst case; a trained model bears 4 bits far better. `minigraph bench quant` measures that on the real one: logits, perplexity,
 # and how often the best token is the same.
 #
-# But look at the bytes: int8 moves *more* than float. Now to our question.
+# But look at the bytes: `q8_0` moves fewer than float, and `i8` *more*, though `fuse_dequantize` saw both. It does two things. Blocks it gives to one
+# kernel, which expands them itself. For `i8` it only moves the scale, as we shall see, and all weights are still written as floats. Now to our question.
 #
 # ## Dequantize, apart and fused
 #
@@ -144,8 +170,9 @@ print(table(rows))
 # %%
 q8 = quantize_weights(product, "q8_0x16").graph
 q8_fused = fuse_dequantize(q8).graph
-plans = {"float32": product, "int8, expanded first": int8, "q8_0, expanded first": q8,
-         "q8_0, fused": q8_fused,
+plans = {"float32": product, "int8, expanded first": int8,
+         "int8, scale moved": fuse_dequantize(int8).graph,
+         "q8_0, expanded first": q8, "q8_0, fused": q8_fused,
          "q4_1, fused": fuse_dequantize(quantize_weights(product, "q4_1x16").graph).graph}
 print(table([{"weights": name, "launch": launch.name, "read": launch.bytes_read,
               "written": launch.bytes_written}
@@ -154,15 +181,25 @@ print(table([{"weights": name, "launch": launch.name, "read": launch.bytes_read,
 # %%
 from minigraph.teach.charts import bars
 
+print(f"int8, expanded first, moves {moved(int8) / moved(product):.2f} bytes for each byte of float32")
 bars("what one product moves", {name: moved(graph) / 1e6 for name, graph in plans.items()}, "MB")
 # %% [markdown]
-# Expanded first, the weights go through memory three times: read as int8, written as floats, read as floats. Only a kernel that reads the small weights
-# *itself*, and makes floats of a block in registers, saves anything. It is `packed_matmul`. (`x16`: 16 rows lie interleaved, so that a vector
-# register gets one word of each.)
+# The line above the bars answers our question. Expanded first, the weights go through memory three times: read as int8, written as floats, read as
+# floats. That is ¼ + 1 + 1, and moving the scale changes nothing of it. Only a kernel that reads the small weights *itself*, and makes floats of a block in
+# registers, saves anything. It is `packed_matmul`.
+#
+# What `x16` means: 16 rows lie interleaved. Here each word of 4 bytes is called *row.word*; a block of `q4_1` has 5.
+# %%
+words = np.arange(16 * 5, dtype="<u4")  # row r has the words 5 r to 5 r + 4
+woven = FORMATS["q4_1x16"].weave(words.view(np.uint8).reshape(1, 16, 1, 20)).view("<u4")
+for name, order in (("q4_1", words), ("q4_1x16", woven[0])):
+    print(f"{name:8}", *(f"{word // 5}.{word % 5}" for word in order[:19]), "…")
+# %% [markdown]
+# So 16 neighbours are the same word of 16 rows, and one load brings a vector register one word of each.
 #
 # ## What a scale may cross
 #
-# For int8 with a scale a column, there is another step: move the scale behind the sum.
+# For int8 with a scale a column, `fuse_dequantize` moves the scale behind the sum:
 # %%
 from minigraph.passes import explain_dequantize
 
@@ -179,8 +216,9 @@ print(fuse_dequantize(columns).graph)
 for graph in (columns, rowwise):
     print(explain_dequantize(graph, "y"))
 # %% [markdown]
-# A factor can leave a sum if all terms share it. Then the sum is one of plain integers, and hardware that multiplies int8 can do it. Other operations are
-# pickier: relu lets a scale pass only if it is above 0.
+# A factor can leave a sum if all terms share it. That saves multiplications and no bytes: `y.wide` is as large as the float weights. And x is float
+# here, so the terms are floats. If x is quantized, too, they are integers, and hardware that multiplies int8 can do the sum. Which scales may pass relu?
+# That is an exercise.
 #
 # ## int8 that is not faster
 #
@@ -225,7 +263,7 @@ else:
 # ## Calibration
 #
 # Activations are not known before the run. **Calibration** runs samples and looks. Min–max takes the largest size seen. A **percentile** lets a
-# few numbers saturate. One of 50 samples has an outlier.
+# few numbers saturate: here 99.9 % of them fit. One of 50 samples has an outlier.
 # %%
 from minigraph.calibrate import calibrate
 from minigraph.passes import quantize_activations
@@ -237,7 +275,7 @@ samples, tests = ([{"x": draw.standard_normal((4, 32)).astype(np.float32)} for _
 samples[7]["x"][2, 9] = 60
 rows = []
 for method in ("minmax", "percentile"):
-    scales = calibrate(weights8, samples, method)
+    scales = calibrate(weights8, samples, method, percentile=99.9)
     quantized = quantize_activations(weights8, scales).graph
     usual, odd = (rms([mg.run(quantized, **one)["out"] - mg.run(layer, **one)["out"] for one in ones])
                   for ones in (tests, samples[7:8]))
@@ -266,8 +304,8 @@ for scale in ("0.1", "-0.1", "1e+38", "0.0"):
                  "removed": "yes" if remove_quantize_pairs(pair).report else "no"})
 print(table(rows))
 # %% [markdown]
-# Only a known scale that loses nothing lets the pair go. The other way round, quantize and then dequantize, is rounding itself, and never
-# nothing.
+# (-128: the operation `quantize` uses all of int8.) Only a known scale that loses nothing lets the pair go. The other way round, quantize and then
+# dequantize, is rounding itself, and never nothing.
 #
 # ## Sparsity
 #
@@ -275,13 +313,14 @@ print(table(rows))
 # %%
 draw_24(((draw.permutation(24) + 1) * draw.choice([-1, 1], 24)).reshape(3, 8))
 # %%
+predict("Half of the weights are 0, anywhere. How many times as fast is the product?", None)
+# %%
 from minigraph.bench_sparse import stored
 from minigraph.passes import compress, prune
 
 dense = random_product(1, 2048, 2048)
 sparse = {"dense": dense} | {pattern: dce(compress(prune(dense, pattern).graph).graph).graph
                              for pattern in ("unstructured", "2:4", "block")}
-predict("Half of the weights are zeros, anywhere. How much faster is the product?", None)
 print(table([{"zeros": name, "bytes stored": stored(graph), "operation": graph.nodes[-1].op}
              for name, graph in sparse.items()]))
 # %% nbval-ignore-output
@@ -295,7 +334,7 @@ if find_compiler():
 else:
     print("There is no C compiler here, so nothing was measured.")
 # %% [markdown]
-# Zeros anywhere are still stored, read and multiplied: the loop has no time to ask. A pattern tells beforehand where they are. 2:4 needs two bits for each
+# The answer is `unstructured`: about 1. Zeros anywhere are still stored, read and multiplied: the loop has no time to ask. A pattern tells beforehand where they are. 2:4 needs two bits for each
 # value kept, blocks need an index for each block. What pruning costs in accuracy is another matter: models are mostly trained again after it.
 #
 # ## A token from the model's own blocks
@@ -353,8 +392,8 @@ scoreboard("quantize", "packed", "dce", "fuse", passes=with_quantize,
 # Q: Why can int8 weights make a product slower?
 # A: If they are expanded first, they go through memory three times. And where arithmetic decides, they save nothing.
 #
-# Q: When may a scale move behind a product, and when through relu?
-# A: If it is the same all along the summed axis. If it is above 0.
+# Q: When may a scale move behind a product? Does that save bytes?
+# A: If it is the same all along the summed axis. No: the weights are still expanded to floats.
 #
 # Q: Half of the weights are zeros. When does that pay?
 # A: If they lie in a pattern, such as 2:4 or blocks, and a kernel skips them.

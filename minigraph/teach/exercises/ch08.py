@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
 from dataclasses import replace
@@ -12,10 +13,10 @@ from ...ir import Graph, defs, users
 from ...ops import OPS, Kind
 from ...text import parse
 from ..exercise import Exercise, Mistake, Refutation
-from ..graphs import Space, small_graphs
+from ..graphs import Space
 from ..judge import Verdict, judge_calls
 from ..judge_groups import judge_cycle, judge_groups, judge_work
-from ..partitions import group_text, tidy, with_product
+from ..partitions import as_list, element_wise, group_text, in_order, tidy, waiting, with_product
 
 SPACE = Space(
     inputs=(("x", "f32[4]"), ("w", "f32[2,4]")),
@@ -54,6 +55,8 @@ TARGETS = tuple(parse(text) for text in (
     "graph fed(x: f32[4,4], w: f32[4,4]) -> (y) {\n a = exp(x)\n y = matmul(a, w)\n return y\n}",
     "graph flipped(x: f32[4,4]) -> (y) {\n a = exp(x)\n y = transpose(a) {perm=[1,0]}\n return y\n}",
     "graph single(x: f32[1]) -> (y) {\n a = exp(x)\n y = sum(a) {axis=[0], keepdims=true}\n return y\n}",
+    "graph around(x: f32[4]) -> (y) {\n a = exp(x)\n b = neg(a)\n s = sum(b) {axis=[0]}\n y = add(a, s)\n return y\n}",
+    "graph several(x: f32[4]) -> (a, y) {\n a = exp(x)\n b = neg(a)\n y = abs(b)\n return a, y\n}",
     "graph nested(x: f32[4]) -> (y, z) {\n a = exp(x)\n b = neg(a)\n c = abs(b)\n y = add(b, c)\n z = sum(y)"
     " {axis=[0]}\n return y, z\n}",
 ))  # fmt: skip
@@ -176,6 +179,57 @@ def bytes_elements(graph, groups):
     return moved(graph, groups, size=lambda node: node.type.size)
 
 
+def bytes_unread_inside(graph, groups):
+    """Writes a value only if no node of its own group reads it."""
+    readers, public = users(graph), {value for _, value in graph.outputs}
+    return moved(graph, groups, stored=lambda group: [
+        name for name in group if name in public or not set(readers[name]) & set(group)])
+
+
+def bytes_by_public_name(graph, groups):
+    """Writes an output as often as it has names."""
+    return moved(graph, groups) + sum(graph[value].type.nbytes for value in repeated_outputs(graph, groups))
+
+
+def repeated_outputs(graph, groups):
+    computed = [value for _, value in graph.outputs if any(value in group for group in groups)]
+    return [value for place, value in enumerate(computed) if value in computed[:place]]
+
+
+def bytes_output_and_read(graph, groups):
+    """Writes an output once for the caller, and once more for the groups that read it."""
+    readers, public = users(graph), {value for _, value in graph.outputs}
+    twice = [name for group in groups for name in group if name in public and not set(readers[name]) <= set(group)]
+    return moved(graph, groups) + sum(graph[name].type.nbytes for name in twice)
+
+
+def bytes_for_each_reader(graph, groups):
+    """Writes a value once for every other group that reads it."""
+    nodes, more = defs(graph), 0
+    for group in groups:
+        for name in group:
+            others = sum(any(name in nodes[one].inputs for one in other) for other in groups if other is not group)
+            more += max(0, others - 1) * nodes[name].type.nbytes
+    return moved(graph, groups) + more
+
+
+def bytes_of_inputs_only(graph, groups):
+    """Reads only the graph's inputs."""
+    nodes, total = defs(graph), 0
+    for group in groups:
+        used = {name for one in group for name in nodes[one].inputs if name not in group}
+        total += sum(nodes[name].type.nbytes for name in used if nodes[name].op not in ("input", "const"))
+    return moved(graph, groups) - total
+
+
+def bytes_times_four(graph, groups):
+    return moved(graph, groups, size=lambda node: 4 * node.type.size)
+
+
+def bytes_scalars_free(graph, groups):
+    return moved(graph, groups, size=lambda node: node.type.nbytes if node.type.shape else 0)
+
+
 def bytes_read_once_by_all(graph, groups):
     """Takes a value that two groups read for one read."""
     nodes, home = defs(graph), {name: number for number, group in enumerate(groups) for name in group}
@@ -193,13 +247,26 @@ def as_number(function):
     return call
 
 
+@functools.cache
 def bytes_cases():
-    """Graphs with the groups of none, of the best, and of other fusions, smallest first."""
-    two = parse("graph several(x: f32[4]) -> (a, y) {\n a = exp(x)\n b = neg(a)\n y = abs(b)\n return a, y\n}")
-    found = [(graph, alone(graph)) for graph in TARGETS if graph.name not in ("given", "dead", "watched")]
-    found += [(graph, tidy(fuse)(graph)) for graph, _ in found if len(fuse(graph)) < len(alone(graph))]
-    found += [(two, [("a", "b", "y")]), (two, [("a",), ("b", "y")]), (two, [("a", "b"), ("y",)])]
+    """Every way to put a graph's element-wise nodes into loops that can run, smallest graphs first. Not only the last
+    value of a loop may be read outside."""
+    found = []
+    for graph in TARGETS:
+        if graph.name not in ("given", "dead", "watched"):
+            ways = [in_order(groups, graph) for groups in partitions([name for (name,) in alone(graph)])]
+            found += [(graph, groups) for groups in ways if not waiting(graph, groups)
+                      and not any(element_wise(defs(graph), group) for group in groups)]
     return sorted(found, key=lambda case: (len(case[0]), len(case[1])))
+
+
+def partitions(names):
+    """Every way to put these into groups."""
+    if not names:
+        return [[]]
+    first, *others = names
+    return [way for rest in partitions(others) for way in
+            ([(first,), *rest], *([*rest[:k], (first, *rest[k]), *rest[k + 1:]] for k in range(len(rest))))]
 
 
 def judge_bytes(function) -> Verdict:
@@ -225,7 +292,8 @@ def fuse(graph):
     - all its readers are in that one group,
     - it is no output,
     - it is element-wise (``OPS[node.op].kind is Kind.ELEMENTWISE``), and so is the group's last node,
-    - and these two have the same ``type.shape``.
+    - and these two have the same ``type.shape`` (where shapes differ only in axes of length 1, such as
+      (4,) and (1, 4), both answers are right).
 
     Otherwise it starts a group, as the last node of it. Make as few groups as that allows. The order of
     the groups, and the order in a group, do not matter.
@@ -294,6 +362,34 @@ def fuse_by_numbers(graph):
     return [names for _, names in groups]
 
 
+def fuse_by_size(graph):
+    """Element-wise nodes of one size have one shape, but for axes of length 1. Finds nodes by searching the list."""
+    def find(name):
+        return next(node for node in graph.nodes if node.name == name)
+
+    readers, last, groups = users(graph), {}, {}
+    public = [value for _, value in graph.outputs]
+    for node in reversed(graph.nodes):
+        if node.op not in ("input", "const"):
+            ends = {last[name] for name in readers[node.name]}
+            end = find(ends.pop()) if len(ends) == 1 and node.name not in public else node
+            fits = is_map(node) and is_map(end) and node.type.size == end.type.size
+            last[node.name] = end.name if fits else node.name
+            groups.setdefault(last[node.name], []).append(node.name)
+    return groups.values()
+
+
+def fuse_by_cached_search(graph):
+    """Asks the graph for each node, and gives its groups one after the other."""
+    readers, ends, public = users(graph), {}, np.array([value for _, value in graph.outputs])
+    for node in graph.nodes[::-1]:
+        if OPS[node.op].kind not in (Kind.INPUT, Kind.CONST):
+            found = {ends[name] for name in readers[node.name]}
+            joins = len(found) == 1 and node.name not in public and suits(graph[node.name], graph[min(found)])
+            ends[node.name] = min(found) if joins else node.name
+    yield from ([name for name in ends if ends[name] == end] for end in dict.fromkeys(ends.values()))
+
+
 def walk_back(graph, choose):
     """The solution with another choice: ``choose(node, ends, facts)`` is the node whose group it joins, or None."""
     nodes, readers = defs(graph), users(graph)
@@ -341,6 +437,20 @@ def fuse_outputs_too(graph):
 def fuse_public_names(graph):
     public = {name for name, _ in graph.outputs}
     return walk_back(graph, lambda node, ends, facts: join_if(suits, node, one_of(node, ends, facts, unless=public)))
+
+
+def fuse_forward(graph):
+    """Goes forward, and puts a node behind an operand that only it reads."""
+    readers, home, groups = users(graph), {}, []
+    for node in graph.nodes:
+        if node.op in ("input", "const"):
+            continue
+        before = [name for name in node.inputs if name in home and len(readers[name]) == 1]
+        if not before:
+            groups.append([])
+        home[node.name] = home[before[0]] if before else groups[-1]
+        home[node.name].append(node.name)
+    return groups
 
 
 def fuse_first_reader(graph):
@@ -480,6 +590,7 @@ def emit(graph, group):
     ``const float NAME = EXPRESSION;`` and the last one, which is stored, ``NAME[i] = EXPRESSION;``.
     ``OPS["mul"].expr`` is the text "{0} * {1}": ``.format`` puts the operands in. In these graphs every
     value has the same shape and dtype f32, there is no constant, and no operation needs a function.
+    Spaces do not matter, and C takes a line without ``const`` as well.
 
     For a = mul(x, w), y = sub(a, x) and the group ("a", "y"):
     ["const float a = x[i] * w[i];", "y[i] = a - x[i];"]
@@ -521,6 +632,17 @@ def emit_in_parentheses(graph, group):
                                                      for one in nodes[name].inputs)) for name in group}
     last = group[-1]
     return [*(f"const float {name} = ({texts[name]});" for name in group[:-1]), f"{last}[i] = ({texts[last]});"]
+
+
+def emit_tight(graph, group):
+    """Without const and needless spaces, line by line."""
+    for line in emit_in_parentheses(graph, group):
+        yield line.replace("const ", "").replace(" = ", "=").replace(" * ", "*").replace(" + ", "+")
+
+
+def emit_spaced(graph, group):
+    return np.array([line.replace("const float", "float const").replace("[i]", "[ i ]").replace(";", " ;\n")
+                     for line in emit(graph, group)])
 
 
 def emitted(graph, group, value=None, line=None, operands=lambda inputs: inputs, names=None):
@@ -580,6 +702,19 @@ def emit_output_by_name(graph, group):
                    f"const float {name} = {text};")
 
 
+def emit_declaring_elements(graph, group):
+    return emitted(graph, group, line=lambda name, text:
+                   f"const float {name}{'[i]' if name == group[-1] else ''} = {text};")
+
+
+def emit_doubles(graph, group):
+    return [line.replace("float", "double") for line in emit(graph, group)]
+
+
+def emit_undeclared(graph, group):
+    return [line.replace("const float ", "") for line in emit(graph, group)]
+
+
 def emit_turned(graph, group):
     return emitted(graph, group, operands=lambda inputs: inputs[::-1])
 
@@ -602,21 +737,32 @@ def emit_one_text(graph, group):
 
 
 def as_lines(function):
-    """A tuple of lines is a list of lines; spaces between words and needless parentheses do not matter."""
+    """The function with its lines compared as C: a tuple, a generator or an array of lines is a list of them."""
     def call(graph, group):
-        got = function(graph, group)
-        if isinstance(got, (list, tuple)) and all(isinstance(line, str) for line in got):
-            return [bare(" ".join(line.split())) for line in got]
-        return got
+        got = as_list(function(graph, group))
+        lines = isinstance(got, (list, tuple)) and all(isinstance(line, str) for line in got)
+        return list(map(Line, got)) if lines else got
     return call
 
 
-def bare(line: str) -> str:
-    """A line of C without parentheses around a name, an element, or all that is on the right: they change nothing."""
-    line = re.sub(r"(?<!\w)\( ?(\w+(?:\[i\])?) ?\)", r"\1", line)
-    left, sign, right = line.partition(" = ")
-    whole = re.fullmatch(r"\( ?([^()]*?) ?\);", right)
-    return f"{left}{sign}{whole[1]};" if whole else line
+class Line(str):
+    """A line of C as it was written; equal to another if both say the same."""
+
+    def __eq__(self, other):
+        return isinstance(other, Line) and tokens(self) == tokens(other)
+
+    def __hash__(self):
+        return hash(tuple(tokens(self)))
+
+
+def tokens(line: str) -> list[str]:
+    """The words and signs of a line of C, without what changes nothing: ``const``, and parentheses around a name, an
+    element, or all that is on the right."""
+    found = [token for token in re.findall(r"\w+|--|\+\+|\S", line) if token != "const"]
+    text = " ".join(found)
+    text = re.sub(r"(?<![\w] )\( (\w+(?: \[ i \])?) \)", r"\1", text)
+    whole = re.fullmatch(r"(.*? = )\( ([^()]*(?:\([^()]*\)[^()]*)*) \) ;", text)
+    return (f"{whole[1]}{whole[2]} ;" if whole else text).split()
 
 
 def emit_cases():
@@ -639,8 +785,10 @@ def emit_cases():
 
 
 def explain_lines(case, want, got):
-    shown = got if isinstance(got, (list, tuple)) else [repr(got)]
-    ends = ["a statement of C ends with a semicolon"] if any(not str(line).endswith(";") for line in shown) else []
+    lines = isinstance(got, (list, tuple))
+    shown = got if lines else [repr(got)]
+    open_ended = lines and any(not str(line).rstrip().endswith(";") for line in shown)
+    ends = ["a statement of C ends with a semicolon"] * open_ended
     return (f"group {case[1]}", *(f"it should give  {line}" for line in want), *(f"and gives      "
     f" {line}" for line in shown), *ends)
 
@@ -675,6 +823,16 @@ PRODUCT_TARGETS = tuple(parse(text) for text in (
     " y\n}",
     "graph single(x: f32[1,4], w: f32[4,1]) -> (y) {\n p = matmul(x, w)\n y = sum(p) {axis=[1], keepdims=true}\n"
     " return y\n}",
+    "graph crossed(x: f32[4,4]) -> (y) {\n p = matmul(x, x)\n a = tanh(p)\n q = matmul(x, x)\n y = mul(a,"
+    " q)\n return y\n}",
+    "graph second(x: f32[4,4], w: f32[4,4]) -> (y) {\n a = exp(x)\n p = matmul(w, a)\n y = neg(p)\n return y\n}",
+    "graph early(x: f32[4,4]) -> (y) {\n a = exp(x)\n b = neg(a)\n p = matmul(a, x)\n y = add(b, p)\n"
+    " return y\n}",
+    "graph square(x: f32[4,4], w: f32[4,4]) -> (y) {\n p = matmul(x, w)\n y = mul(p, p)\n return y\n}",
+    "graph row(x: f32[4,4], v: f32[1,4]) -> (y) {\n p = matmul(x, x)\n q = matmul(v, x)\n y = add(p, q)\n"
+    " return y\n}",
+    "graph column(x: f32[4,4], v: f32[1,4]) -> (y) {\n q = matmul(v, x)\n p = matmul(x, x)\n y = add(p,"
+    " q)\n return y\n}",
     "graph totals(x: f32[4,4], w: f32[4,4]) -> (y) {\n p = matmul(x, w)\n y = sum(p) {axis=[1]}\n return y\n}",
 ))  # fmt: skip
 
@@ -714,7 +872,7 @@ def fuse_epilogues(graph):
 
 
 def epilogues(graph, product=True, most=1, feeds=False, shape=True, apart=True, alone_first=False, stored=True,
-              ends_map=True, maps=True):
+              ends_map=True, maps=True, refused_counts=False):
     """The solution with one thing changed; the mistakes below are made of it."""
     taken = Counter()
 
@@ -730,22 +888,24 @@ def epilogues(graph, product=True, most=1, feeds=False, shape=True, apart=True, 
                 wanted = wanted and readers[node.name] == [ends[0].name]
             found = ends[0] if fits and ((is_map(node) and maps) or wanted) else None
         if node.op == "matmul":
-            taken[(found or node).name] += 1
+            taken[(found or (ends[0] if refused_counts and ends else node)).name] += 1
         return found
     return walk_back(graph, choose)
 
 
-def epilogues_with_lists(graph):
+def epilogues_with_lists(graph, members=lambda group: group, asked=lambda readers: readers, most=99):
+    """Looks for a product among these ``members`` of a group and these ``asked`` readers; joins ``most`` readers at
+    most. The mistakes below are made of it."""
     nodes, readers, home, groups = defs(graph), users(graph), {}, []
     for node in reversed(graph.nodes):
         if node.op not in ("input", "const"):
             found = [home[name] for name in readers[node.name]]
-            group = found[0] if found and all(one is found[0] for one in found) else None
+            group = found[0] if 0 < len(found) <= most and all(one is found[0] for one in found) else None
             if group is not None:
-                end, fed = nodes[group[0]], any(nodes[name].op == "matmul" for name in readers[node.name])
+                end, fed = nodes[group[0]], any(nodes[name].op == "matmul" for name in asked(readers[node.name]))
                 fits = is_map(end) and node.type.shape == end.type.shape and not fed
                 if node.op == "matmul":
-                    fits = fits and all(nodes[name].op != "matmul" for name in group)
+                    fits = fits and all(nodes[name].op != "matmul" for name in members(group))
                 if node.name in dict(graph.outputs).values() or not fits or not (is_map(node) or node.op == "matmul"):
                     group = None
             if group is None:
@@ -790,6 +950,28 @@ def epilogues_into_anything(graph):
 
 def epilogues_products_only(graph):
     return epilogues(graph, maps=False)
+
+
+def epilogues_newest_member(graph):
+    """Looks for a product only at the member that joined last."""
+    return epilogues_with_lists(graph, members=lambda group: group[-1:])
+
+
+def epilogues_first_reader_asked(graph):
+    return epilogues_with_lists(graph, asked=lambda readers: readers[:1])
+
+
+def epilogues_last_reader_asked(graph):
+    return epilogues_with_lists(graph, asked=lambda readers: readers[-1:])
+
+
+def epilogues_one_reader(graph):
+    return epilogues_with_lists(graph, most=1)
+
+
+def epilogues_refused_counts(graph):
+    """Remembers a product for the group that it asked to join, even if it was refused."""
+    return epilogues(graph, refused_counts=True)
 
 
 def epilogues_bias_only(graph):
@@ -875,6 +1057,20 @@ EXERCISES = (
          Mistake(bytes_without_writes, "wrong-value", "Writing goes through memory, too: count what a group writes."),
          Mistake(bytes_elements, "wrong-value", "These are elements. A float32 has four bytes: type.nbytes counts"
                  " bytes."),
+         Mistake(bytes_times_four, "wrong-value", "Not every value is an f32: a bool has one byte, a float64 eight."
+                 " type.nbytes knows."),
+         Mistake(bytes_scalars_free, "wrong-value", "Not every value of shape () is a constant: a sum of all elements"
+                 " is written and read as well. Ask for op == 'const'."),
+         Mistake(bytes_unread_inside, "wrong-value", "A value may be read inside its group and outside: the register"
+                 " serves the one, and it is written for the other. Ask only for readers outside."),
+         Mistake(bytes_by_public_name, "wrong-value", "A value that is returned under two names is written once: put"
+                 " the outputs' values into a set."),
+         Mistake(bytes_output_and_read, "wrong-value", "An output that another group reads as well is written once,"
+                 " for both."),
+         Mistake(bytes_for_each_reader, "wrong-value", "A value that several groups read is written once, and read by"
+                 " each of them."),
+         Mistake(bytes_of_inputs_only, "wrong-value", "A group reads not only the graph's inputs: what another group"
+                 " wrote comes from memory, too."),
          Mistake(bytes_read_once_by_all, "wrong-value", "Two groups that read one value are two trips: registers do"
                  " not outlive a launch.")),
         (bytes_by_home, bytes_by_users),
@@ -911,6 +1107,8 @@ EXERCISES = (
          Mistake(fuse_into_its_shape, "illegal", "An equal shape is not enough: a product, a transpose, or a sum along"
                  " an axis of length 1 can have its operand's shape, and is no loop of element-wise nodes. Ask the kind of"
                  " the group's last node, too."),
+         Mistake(fuse_forward, "outside", "To have one reader is not enough. Ask all four: one group of readers, no"
+                 " output, both element-wise, the same shape."),
          Mistake(fuse_single_reader, "did-nothing", "Several readers are no obstacle if they are in one group: mul(a,"
                  " a) reads a twice. Count the groups, not the readers."),
          Mistake(fuse_one_reading_node, "did-nothing", "Two readers may well be in one group: both sides of a diamond."
@@ -933,7 +1131,7 @@ EXERCISES = (
                  " before the loop."),
          Mistake(fuse_recursively, "raises", "A function that calls itself for each node runs out of stack on deep"
                  " graphs: walk the list instead.")),
-        (fuse_with_lists, fuse_by_numbers),
+        (fuse_with_lists, fuse_by_numbers, fuse_by_size, fuse_by_cached_search),
         probes=tuple((graph,) for graph in TARGETS),
         adapt=tidy,
         praise="No test for cycles, and there can be none: what leaves a node that joined stays in its group. The"
@@ -941,7 +1139,7 @@ EXERCISES = (
     ),
     Exercise(
         "08", "The lines of a loop", emit,
-        lambda function: judge_calls(function, emit_cases(), emit, explain=explain_lines),
+        lambda function: judge_calls(as_lines(function), emit_cases(), as_lines(emit), explain=explain_lines),
         ("For each operand there is one question: is it computed in this group?",
          "For each name of the group: write its operands, with [i] behind those that are not in the group. Put them"
          " into the text OPS[op].expr with format. The last name is stored into NAME[i]; each other one becomes a"
@@ -972,8 +1170,14 @@ EXERCISES = (
                  " Keep node.inputs as it is."),
          Mistake(emit_all_nodes, "wrong-value", "Only the nodes of this group belong into its loop."),
          Mistake(emit_without_semicolons, "wrong-value", "In C a statement ends with a semicolon."),
+         Mistake(emit_declaring_elements, "wrong-value", "The array is there already: its element y[i] gets a value,"
+                 " and no type stands before it."),
+         Mistake(emit_doubles, "wrong-value", "The values are f32, which is float in C. A double would compute other"
+                 " bits."),
+         Mistake(emit_undeclared, "wrong-value", "C knows no local variable before it has a type: const float a ="
+                 " ..."),
          Mistake(emit_one_text, "wrong-value", "A list of lines is wanted, not one text.")),
-        (emit_by_table, emit_backwards, emit_in_parentheses),
+        (emit_by_table, emit_backwards, emit_in_parentheses, emit_tight, emit_spaced),
         probes=tuple(emit_cases()),
         adapt=as_lines,
         praise="One node, one line, one name: the list of nodes was almost C already. The next cell compiles your"
@@ -1003,8 +1207,18 @@ EXERCISES = (
                  " print takes nothing in. Ask the kind of the group's last node."),
          Mistake(epilogues_products_only, "did-nothing", "The element-wise nodes join as in fuse: the matmul is one"
                  " more that may, not the only one."),
-         Mistake(epilogues_bias_only, "did-nothing", "It joins only if its one reader ends the group. The whole"
-                 " epilogue may follow: bias, activation and more.")),
+         Mistake(epilogues_bias_only, "did-nothing", "Yours joins only if its one reader ends the group. Compare with"
+                 " the last node of the reader's group: bias, activation and more may follow."),
+         Mistake(epilogues_one_reader, "did-nothing", "Yours joins only if one operand reads it. Several readers are no"
+                 " obstacle if they are in one group: mul(p, p) reads p twice."),
+         Mistake(epilogues_newest_member, "illegal", "The product need not be the member that joined last: look at all"
+                 " members of the group, or remember which groups have one."),
+         Mistake(epilogues_first_reader_asked, "illegal", "A node that any matmul reads stays apart: ask all its"
+                 " readers, not the first."),
+         Mistake(epilogues_last_reader_asked, "illegal", "A node that any matmul reads stays apart: ask all its"
+                 " readers, not the last."),
+         Mistake(epilogues_refused_counts, "did-nothing", "A product that was refused, for its shape or as an output,"
+                 " takes no room: remember only those that joined.")),
         (epilogues_with_lists, epilogues_by_parameters),
         probes=tuple((graph,) for graph in PRODUCT_TARGETS),
         adapt=tidy,

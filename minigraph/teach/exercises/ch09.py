@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,12 +13,28 @@ from ...ir import Graph, defs, users
 from ...ops import OPS, Kind
 from ...text import parse
 from ..exercise import Exercise, Mistake, Refutation
-from ..judge import Failure, judge_calls
+from ..judge import Failure, Verdict, equal, judge_calls
+from ..judge_axes import Harmless, mixed_up
 from ..partitions import Grouped, in_order
+from ..streams import KEPT, with_little_memory
 
 INF, NAN = float("inf"), float("nan")
 PYTHON_MAX = ("The maximum passes a NaN over. Python's max(1, nan) is 1, because each comparison with NaN is false, and"
               " np.fmax skips NaN on purpose. np.maximum hands it on, and so does np.max with initial=.")
+NUMBER_FOR_NAN = ("np.nan_to_num hides the trouble: it makes 0 of every NaN, also of one that comes from the row, and a"
+                  " number of -inf. Avoid -inf - -inf instead: subtract 0 while the maximum is -inf.")
+SMALL_IS_NOT_INF = "A very small number is not -inf. A row without elements has the maximum -inf."
+WIDE_LAST = ("Whole rows take a walk after the last reduction only if they wait for it. What is ready in an earlier"
+             " walk is computed there, wherever it is written, and whoever reads it.")
+CAME_ONCE = ("A part was kept: each is valid only until the next one is asked for, and then holds NaN. Use each one up"
+             " before you take the next.")
+NO_NUMBERS = ("They come one after the other: nobody knows how many, and none can be asked for by its number. Walk over"
+              " them with for.")
+ROW_KEPT = "The elements were kept. Two numbers tell all about those that came: m and s. Forget the chunk."
+SCORES_KEPT = ("All scores, or all tiles, were kept. Three things tell all about those that came: m, s and the mixture."
+               " Forget the tile.")
+NAN_FOR_NOTHING = ("A query that may look at nothing has no answer: leave it NaN, which 0 / 0 gives by itself. Put"
+                   " nothing in its place, and add nothing to the sum.")
 DIGITS = 6  # of a result that count: another order of adding gives other last digits
 
 
@@ -146,6 +164,20 @@ def merge_without_exp(left, right):
     return m, left[1] * (left[0] - m) + right[1] * (right[0] - m)
 
 
+def merge_nan_to_num(left, right):
+    m, s = merging(left, right, guard=False)
+    return m, np.nan_to_num(s)
+
+
+def merge_nan_to_num_all(left, right):
+    return tuple(np.nan_to_num(merging(left, right, guard=False)))
+
+
+def merge_clamped(left, right):
+    """Keeps the maximum above a very small number."""
+    return merging(left, right, top=lambda m1, m2: np.maximum(np.maximum(m1, m2), -1e30))
+
+
 def merge_scaling_products(left, right):
     return np.maximum(left[0], right[0]), left[1] * right[1]
 
@@ -166,10 +198,10 @@ def online_softmax(chunks):
     """The running maximum m and the running sum s of exp(x - m) of a row: a pair of floats.
 
     The row comes in ``chunks``, each a 1-D array of float64, and it comes only once: you can write
-    ``for chunk in chunks`` one time. A chunk may be empty, and may hold -inf and NaN, but not +inf. A
-    row without elements, or with nothing but -inf in it, gives (-inf, 0.0); one with a NaN (nan,
-    nan). Do not put chunks together, and do not call concatenate, hstack or logaddexp here, for
-    anything: check refuses these names.
+    ``for chunk in chunks`` one time. A chunk is valid only until the next one is asked for: then its
+    memory is used again. A row may be very long: check measures that less than half of it is in
+    memory. A chunk may be empty, and may hold -inf and NaN, but not +inf. A row without elements, or
+    with nothing but -inf in it, gives (-inf, 0.0); one with a NaN (nan, nan). Do not use logaddexp.
 
     online_softmax([np.array([1.0, 1.0]), np.array([1.0])])  is  (1.0, 3.0)
     online_softmax([np.array([0.0]), np.array([np.log(4)])])  is  (1.386…, 1.25)
@@ -205,6 +237,19 @@ def online_one_by_one(chunks):
             elif x > -np.inf:
                 s += np.exp(x - m)
     return m, s
+
+
+def online_parts_first(chunks):
+    """Keeps a pair for each chunk, which is little, and puts a number and a chunk together."""
+    parts = []
+    for chunk in chunks:
+        padded = np.concatenate([[-np.inf], chunk])
+        top = padded.max()
+        parts.append((top, np.exp(padded - (0.0 if top == -np.inf else top)).sum()))
+    total = (-np.inf, 0.0)
+    for part in parts:
+        total = merge(total, part)
+    return total
 
 
 def walked(chunks, first=-INF, start=0.0, top=lambda chunk, m: np.max(chunk, initial=m),
@@ -277,6 +322,74 @@ def online_skipping_minus_infinity(chunks):
     return m, s
 
 
+def online_passing_over(chunks):
+    """The same with NumPy's maximum of the chunk."""
+    m, s = -INF, 0.0
+    for chunk in chunks:
+        top = max(m, chunk.max()) if len(chunk) else m
+        if top == -INF:
+            continue
+        s = s * np.exp(m - top) + np.sum(np.exp(chunk - top))
+        m = top
+    return m, s
+
+
+def online_nan_to_num(chunks):
+    m, s = walked(chunks, guard=False)
+    return m, np.nan_to_num(s)
+
+
+def online_nan_to_num_each(chunks):
+    m, s = -INF, 0.0
+    for chunk in chunks:
+        top = np.max(chunk, initial=m)
+        s = np.nan_to_num(s * np.exp(m - top) + np.sum(np.exp(chunk - top)))
+        m = top
+    return m, s
+
+
+def in_two_walks(row):
+    """Of a whole row."""
+    m = np.max(row, initial=-INF)
+    return m, np.sum(np.exp(row - (0.0 if m == -INF else m)))
+
+
+def online_listed(chunks):
+    chunks = list(chunks)
+    m = max([np.max(chunk, initial=-INF) for chunk in chunks], default=-INF)
+    return m, sum(np.sum(np.exp(chunk - (0.0 if m == -INF else m))) for chunk in chunks)
+
+
+def online_copied_iterator(chunks):
+    first, second = itertools.tee(chunks)
+    m = max([np.max(chunk, initial=-INF) for chunk in first], default=-INF)
+    return m, sum(np.sum(np.exp(chunk - (0.0 if m == -INF else m))) for chunk in second)
+
+
+def online_appended(chunks):
+    row = np.empty(0)
+    for chunk in chunks:
+        row = np.append(row, chunk)
+    return in_two_walks(row)
+
+
+def online_all_elements(chunks):
+    return in_two_walks(np.array([x for chunk in chunks for x in chunk]))
+
+
+def online_by_number(chunks):
+    m, s = -INF, 0.0
+    for number in range(len(chunks)):
+        top = np.max(chunks[number], initial=m)
+        s, m = s * np.exp(m - top) + np.sum(np.exp(chunks[number] - top)), top
+    return m, s
+
+
+def online_from_the_first(chunks):
+    m = np.max(chunks[0])
+    return m, np.sum(np.exp(chunks[0] - m))
+
+
 def online_ignoring_nan(chunks):
     return walked(chunks, top=lambda chunk, m: np.fmax.reduce(chunk, initial=m))
 
@@ -314,7 +427,8 @@ def online_gives_shares(chunks):
 def read_once(function: Callable) -> Callable:
     """Hand the chunks out one at a time, each of them once."""
     def call(chunks):
-        return as_pair(function(iter([np.array(chunk, np.float64) for chunk in chunks])))
+        parts = [(np.array(chunk, np.float64),) for chunk in chunks]
+        return as_pair(with_little_memory(lambda given: function(chunk for (chunk,) in given), parts))
     return call
 
 
@@ -327,8 +441,28 @@ def rows_in_chunks() -> list[tuple]:
         [[-INF], [-INF, -INF]], [], [[]], [[], [1.0, 2.0]], [[1.0], [], [2.0]],
         [[NAN, 1.0]], [[1.0], [NAN]], [[NAN], [1.0]], [[-INF], [NAN]],
         [list(20 * draw.standard_normal(7)) for _ in range(30)],
+        20 * draw.standard_normal((64, 256)),
     ]  # fmt: skip
     return [([np.array(chunk, np.float64) for chunk in row],) for row in rows]
+
+
+def judge_streams(function: Callable, cases: list[tuple], reference: Callable, explain: Callable,
+                  whole: str) -> Verdict:
+    """As judge_calls, with a sentence for KEPT: at some time it had half of ``whole``."""
+    verdict = judge_calls(function, cases, reference, explain=explain)
+    failure = verdict.failure
+    if failure is None or not equal(failure.got, KEPT):
+        return verdict
+    sentence = f"Your function needs much memory here: at some time it is more than half of {whole}."
+    return Verdict(replace(failure, sentence=sentence, details=failure.details[:1]), verdict.tried)
+
+
+def explain_row(case, want, got) -> tuple[str, ...]:
+    (chunks,) = case
+    size = sum(map(len, chunks))
+    if size < 1000:
+        return explain_pair(case, want, got)
+    return (f"given: a row of {size:,} numbers, in {len(chunks)} chunks", *explain_pair((), want, got)[1:])
 
 
 # ---- how many walks -------------------------------------------------------------------------------------------------
@@ -338,10 +472,11 @@ def walks(graph):
     """How many walks over a row one launch needs for the whole graph, unread nodes too: an int.
 
     The rows are those of the only input, x: f32[4,8]. Every reduction (``OPS[node.op].kind is
-    Kind.REDUCTION``) goes along the row and keeps the axis, so it gives f32[4,1]. Everything else is
-    element-wise, or a constant. During a walk are computed: reductions, and nodes that have whole
-    rows, as x has. One number a row is computed between the walks. A reduction's result is there only
-    when its walk is over, and each node is computed in the earliest walk that it can be in.
+    Kind.REDUCTION``) takes whole rows and keeps the axis, so it makes f32[4,1] of f32[4,8].
+    Everything else is element-wise, or a constant. During a walk are computed: reductions, and nodes
+    that have whole rows, as x has. One number a row is computed between the walks. A reduction's
+    result is there only when its walk is over, and each node is computed in the earliest walk that it
+    can be in.
 
     m = max(x), e = exp(x - m), s = sum(e), y = e / s   are 3 walks.  y = neg(x)  is 1.
     """
@@ -459,6 +594,28 @@ def walks_read_only(graph):
     return counted_walks(Graph(graph.name, kept, graph.outputs))
 
 
+def walks_wide_output(graph):
+    """Adds a walk if an output has whole rows, whenever it was computed."""
+    depth = {}
+    for node in graph.nodes:
+        reduces = OPS[node.op].kind is Kind.REDUCTION
+        depth[node.name] = max((depth[name] for name in node.inputs), default=0) + reduces
+    return max(depth.values()) + any(defs(graph)[value].type.shape == (4, 8) for _, value in graph.outputs)
+
+
+def walks_wide_end(graph):
+    """Adds a walk if the last node has whole rows."""
+    return counted_walks(graph, last=False) + (graph.nodes[-1].type.shape == (4, 8))
+
+
+def walks_wide_after(graph):
+    """Adds a walk if whole rows are computed after the last reduction of the text."""
+    wide = False
+    for node in graph.nodes:
+        wide = OPS[node.op].kind is not Kind.REDUCTION and (wide or node.type.shape == (4, 8) and node.op != "input")
+    return counted_walks(graph, last=False) + wide
+
+
 def walks_longest_chain(graph):
     depth = {}
     for node in graph.nodes:
@@ -466,9 +623,9 @@ def walks_longest_chain(graph):
     return max(depth.values())
 
 
-def row_graph(name: str, *lines: str) -> Graph:
+def row_graph(name: str, *lines: str, outputs: str = "y") -> Graph:
     body = "\n ".join(line.replace("@", "{axis=[1], keepdims=true}") for line in lines)
-    return parse(f"graph {name}(x: f32[4,8]) -> (y) {{\n {body}\n return y\n}}")
+    return parse(f"graph {name}(x: f32[4,8]) -> ({outputs}) {{\n {body}\n return {outputs}\n}}")
 
 
 ROWS = (
@@ -483,6 +640,9 @@ ROWS = (
     row_graph("scaled", "c = const(2.0) : f32[]", "s = sum(x) @", "y = mul(s, c)"),
     row_graph("both", "a = max(x) @", "b = sum(x) @", "c = sub(x, a)", "y = div(c, b)"),
     row_graph("logsum", "m = max(x) @", "d = sub(x, m)", "e = exp(d)", "s = sum(e) @", "l = log(s)", "y = add(l, m)"),
+    row_graph("beside", "s = sum(x) @", "y = neg(x)", outputs="y, s"),
+    row_graph("early", "s = sum(x) @", "d = sub(x, s)", "t = sum(d) @", "y = neg(d)"),
+    row_graph("unseen", "s = sum(x) @", "d = sub(x, s)", "y = neg(s)"),
     row_graph("softmax", "m = max(x) @", "d = sub(x, m)", "e = exp(d)", "s = sum(e) @", "y = div(e, s)"),
     row_graph("rms", "q = mul(x, x)", "a = mean(q) @", "r = sqrt(a)", "y = div(x, r)"),
     row_graph("layernorm", "a = mean(x) @", "d = sub(x, a)", "q = mul(d, d)", "v = mean(q) @", "r = sqrt(v)",
@@ -513,10 +673,11 @@ def tiled_attention(q, tiles):
 
     ``q`` has one row a query, and is scaled already. The keys and values come in ``tiles``, once:
     each is (k, v, mask), where k has t rows as wide as q's, v has t rows, and mask is (rows of q, t):
-    0 where a query may look at a key, -inf where not. All are float64. Keep for each query the
-    running maximum, the running sum, and a running mixture: the sum of exp(score - m) * v. Divide at
-    the end. A query that may look at nothing gives 0 / 0, which is NaN, as it is in NumPy's softmax.
-    Do not put tiles together: check refuses the names concatenate, vstack and hstack.
+    0 where a query may look at a key, -inf where not. All are float64, the answer too. Keep for each
+    query the running maximum, the running sum, and a running mixture: the sum of exp(score - m) * v.
+    Divide at the end. A query that may look at nothing gives NaN, as with NumPy's softmax: here it is
+    0 / 0. A tile is valid only until the next one is asked for: then its memory is used again. There
+    may be very many: check measures that less than half of the scores is in memory.
 
     With q = [[0.0]] and the tiles ([[0.0]], [[1.0]], [[0.0]]) and ([[0.0]], [[3.0]], [[0.0]]) both
     scores are 0, so the answer is the mean of the values, [[2.0]].
@@ -564,6 +725,20 @@ def tiled_by_shares(q, tiles):
         mixture = e @ v if result is None else np.where(before == 0, 0, before * result) + e @ v
         result, m = mixture / s, top
     return result
+
+
+def tiled_parts_first(q, tiles):
+    """Keeps three arrays for each tile, which is little, and puts those together."""
+    parts = []
+    for k, v, mask in tiles:
+        scores = q @ k.T + mask
+        top = scores.max(axis=1, keepdims=True)
+        e = np.exp(scores - np.where(top == -np.inf, 0.0, top))
+        parts.append((top, e.sum(axis=1, keepdims=True), e @ v))
+    tops, sums, mixtures = (np.array(one) for one in zip(*parts))
+    largest = tops.max(axis=0)
+    weights = np.exp(tops - np.where(largest == -np.inf, 0.0, largest))
+    return (weights * mixtures).sum(axis=0) / (weights * sums).sum(axis=0)
 
 
 def tiled(q, tiles, shrink_sum=True, shrink_mixed=True, guard=True, axis=1, mask_in=True, divide=True, shifted=True):
@@ -649,11 +824,75 @@ def tiled_by_the_whole(q, tiles):
     return mixed / s
 
 
+def tiled_dividing_each(q, tiles):
+    """Divides the mixture by the sum in each tile."""
+    m, s, mixed = np.full((len(q), 1), -INF), np.zeros((len(q), 1)), 0.0
+    for k, v, mask in tiles:
+        scores = q @ k.T + mask
+        top = np.maximum(m, scores.max(axis=1, keepdims=True))
+        shift = np.where(top == -INF, 0.0, top)
+        e, shrink = np.exp(scores - shift), np.exp(m - shift)
+        s = s * shrink + e.sum(axis=1, keepdims=True)
+        mixed, m = (mixed * shrink + e @ v) / s, top
+    return mixed
+
+
+def tiled_zero_for_nothing(q, tiles):
+    return np.nan_to_num(tiled(q, tiles))
+
+
+def tiled_with_epsilon(q, tiles):
+    """Divides by a little more than the sum, which is the mixture of ones."""
+    both = tiled(q, ((k, np.hstack([v, np.ones((len(v), 1))]), mask) for k, v, mask in tiles), divide=False)
+    return both[:, :-1] / (both[:, -1:] + 1e-9)
+
+
+def tiled_scaled_again(q, tiles):
+    return tiled(q / np.sqrt(q.shape[1]), tiles)
+
+
+def tiled_mask_clamped(q, tiles):
+    return tiled(q, ((k, v, np.maximum(mask, -1e30)) for k, v, mask in tiles))
+
+
+def tiled_in_float32(q, tiles):
+    return tiled(q, tiles).astype(np.float32)
+
+
+def attend(q, tiles):
+    """All at once, of a list of tiles."""
+    k, v, mask = (np.concatenate([tile[part] for tile in tiles], axis=part // 2) for part in range(3))
+    return tiled(q, [(k, v, mask)])
+
+
+def tiled_listed(q, tiles):
+    return attend(q, list(tiles))
+
+
+def tiled_copied(q, tiles):
+    return attend(q, [tuple(map(np.copy, tile)) for tile in tiles])
+
+
+def tiled_all_scores(q, tiles):
+    """Stores the scores, and takes a plain softmax."""
+    scores, values = np.empty((len(q), 0)), []
+    for k, v, mask in tiles:
+        scores = np.append(scores, q @ k.T + mask, axis=1)
+        values.extend(v.tolist())
+    e = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True) @ np.array(values)
+
+
+def tiled_by_number(q, tiles):
+    return attend(q, [tiles[number] for number in range(len(tiles))])
+
+
 def tiles_once(function: Callable) -> Callable:
     """Hand the tiles out one at a time, and round what comes back."""
     def call(q, tiles):
-        got = function(np.array(q), iter([tuple(map(np.array, tile)) for tile in tiles]))
-        if isinstance(got, np.ndarray) and got.dtype.kind == "f":
+        parts = [tuple(map(np.array, tile)) for tile in tiles]
+        got = with_little_memory(lambda given: function(q, given), parts)
+        if isinstance(got, np.ndarray) and got.dtype.kind == "f" and got.dtype.itemsize >= 8:
             return np.array([rounded(one) for one in got.ravel()]).reshape(got.shape)
         return got
     return call
@@ -676,6 +915,7 @@ def tile_cases() -> list[tuple]:
         simple(([[0.0]], [[1.0]], [[0.0]]), ([[0.0]], [[3.0]], [[0.0]])),
         simple(([[0.0]], [[1.0]], [[0.0]]), ([[2.0]], [[3.0]], [[0.0]]), queries=[[1.0]]),
         simple(([[2.0]], [[1.0]], [[0.0]]), ([[0.0], [1.0]], [[3.0], [5.0]], [[0.0, 0.0]]), queries=[[1.0]]),
+        simple(*[([[0.0]], [[value]], [[0.0]]) for value in (1.0, 3.0, 8.0)]),
         simple(([[500.0]], [[1.0]], [[0.0]]), ([[501.0]], [[3.0]], [[0.0]]), queries=[[2.0]]),
         simple(([[0.0], [0.0]], [[1.0], [3.0]], [[0.0, -INF]])),
         simple(([[0.0]], [[1.0]], [[0.0]]), ([[0.0]], [[3.0]], [[-INF]])),
@@ -684,6 +924,7 @@ def tile_cases() -> list[tuple]:
         simple(([[1000.0], [0.0]], [[1.0], [3.0]], [[-INF, 0.0]]), queries=[[1.0]]),
         case(2, 2, 1, 2), case(2, 4, 2, 2), case(3, 6, 2, 3), case(4, 4, 2, 2, causal), case(4, 4, 2, 2, causal[::-1]),
         case(2, 5, 2, 2, scale=300.0), case(5, 40, 4, 8), case(1, 7, 3, 3),
+        case(4, 8192, 2, 128),
     ]  # fmt: skip
 
 
@@ -696,9 +937,11 @@ def explain_tiles(case, want, got) -> tuple[str, ...]:
     else:
         lines = [f"{len(q)} queries, {len(tiles)} tiles of up to {len(tiles[0][0])} keys"]
     if not isinstance(got, np.ndarray):
-        return (*lines, f"it should give an array of shape {want.shape}", f"and gives {got!r}")
+        return (*lines, "it should give an array", f"and gives {got!r}")
     if got.shape != want.shape:
         return (*lines, f"it should give an array of shape {want.shape}", f"and gives one of shape {got.shape}")
+    if got.dtype != want.dtype:
+        return (*lines, f"it should give an array of {want.dtype}", f"and gives one of {got.dtype}")
     at = tuple(map(int, np.argwhere(~((want == got) | (np.isnan(want) & np.isnan(got))))[0]))
     return (*lines, f"element {list(at)} should be {show(want[at])}, and is {show(got[at])}")
 
@@ -726,40 +969,53 @@ def fuse_by_shape(graph):
 
 
 def judge_rows(fuser: Callable, graph: Graph) -> tuple[Failure | None, Grouped]:
-    """Does a wrong fuser put together what no launch that walks over rows can compute?"""
-    groups, partition = in_order(fuser(graph), graph), package_fuse(graph)
+    """Does a wrong fuser put together what no launch over rows, or over columns, can compute?"""
+    groups, launches = in_order(fuser(graph), graph), package_fuse(graph).clusters
     shown = Grouped(graph, tuple(groups))
     for group in groups:
-        if any(set(group) <= set(cluster.nodes) for cluster in partition.clusters):
+        if any(set(group) <= set(launch.nodes) for launch in launches):
             continue
-        for name in group[:-1]:
-            if is_about_axes(why := partition.refused.get(name, "")):
-                sentence = f"Your function put {name} into the group ({', '.join(group)}), but {why}."
-                return Failure("illegal", sentence, graph, groups=tuple(groups)), shown
+        if found := mixed_up(graph, group):
+            name, why = found
+            sentence = f"Your function put {name} into the group ({', '.join(group)}), but {name} {why}."
+            return Failure("illegal", sentence, graph, groups=tuple(groups)), shown
     return None, shown
 
 
-def is_about_axes(why: str) -> bool:
-    """Is this a reason of the package's fuse that speaks of one axis and another? Others are not this exercise's."""
-    return " along " in why
+LACKS = (
+    (Harmless.has_no_reduction,
+     "Without a reduction nothing needs a whole row. Give the graph a sum or a maximum."),
+    (Harmless.adds_nothing_up,
+     "The reduced axis has length 1, so there is nothing to add up. Take longer rows."),
+    (Harmless.has_no_square,
+     "With 2 rows of 4, one number a row and one number a column have different shapes. Which matrix makes them"
+     " alike?"),
+    (Harmless.reduces_all,
+     "One number for all is none for a row, so the fuser leaves it apart. Reduce one axis of a matrix."),
+    (Harmless.returns_it,
+     "The reduced numbers are an output. So they are stored, and are a group of their own. Return only what reads"
+     " them."),
+    (Harmless.stays_narrow,
+     "Nothing reads the reduced numbers beside a whole matrix. The broadcast is missing in which one number a row is"
+     " read as one number a column."),
+    (Harmless.reads_columns,
+     "A sum along axis 0 is one number a column, and it is read as one number a column. That is right: a launch may"
+     " walk along columns, too. Which sum is read as what it is not?"),
+    (Harmless.is_one_launch,
+     "The matrix is square. Now which number does the broadcast give to which element, if keepdims is left out?"),
+)  # fmt: skip
 
 
-def hint_for_axes(graph: Graph, got) -> str:
-    refused = package_fuse(graph).refused
-    others = [refused[name] for group in got.groups for name in group[:-1] if name in refused]
-    if others:
-        return (f"The package does not make this one launch either, but for another reason: {others[0]}. Here the axes"
-                " must be mixed up: one number a row, read as one number a column.")
-    reductions = [node for node in graph.nodes if OPS[node.op].kind is Kind.REDUCTION]
-    if not reductions:
-        return "Without a reduction every element stands for itself. Give the graph a sum or a maximum."
-    if not any(len(set(node.type.shape)) == 1 and len(node.type.shape) == 2 for node in graph.nodes):
-        return ("With 2 rows of 4, one number a row and one number a column have different shapes. Which matrix makes"
-                " them alike?")
-    if any(0 in (node.value.axis or ()) for node in reductions):
-        return ("A broadcast puts one number a column beside each row. So a sum along axis 0 fits the columns that it"
-                " is read for. Which sum does not?")
-    return "The matrix is square. Now which number does the broadcast give to which element, if keepdims is left out?"
+def hint_for_axes(graph: Graph, got: Grouped) -> str:
+    """What a graph lacks that does not refute: the first sentence that fits."""
+    found = Harmless(graph, got.groups)
+    if sentence := next((sentence for lacks, sentence in LACKS if lacks(found)), ""):
+        return sentence
+    name, why = found.refused[0]
+    if "library" in why:
+        why = "it generates no kernel for that"
+    return (f"The package leaves {name} apart, too, but not because of the axes: {why}. Here the axes must be mixed up:"
+            " one number a row, read as one number a column.")
 
 
 EXERCISES = (
@@ -818,6 +1074,9 @@ EXERCISES = (
                 merge_wrong_neutral, "wrong-value",
                 "(-inf, 0) holds nothing, so merging with it gives the other part.",
             ),
+            Mistake(merge_nan_to_num, "wrong-value", NUMBER_FOR_NAN),
+            Mistake(merge_nan_to_num_all, "wrong-value", NUMBER_FOR_NAN),
+            Mistake(merge_clamped, "wrong-value", SMALL_IS_NOT_INF),
             Mistake(
                 merge_python_max, "wrong-value", PYTHON_MAX,
             ),
@@ -834,7 +1093,7 @@ EXERCISES = (
     ),
     Exercise(
         "09", "Maximum and sum in one walk", online_softmax,
-        lambda function: judge_calls(function, rows_in_chunks(), read_once(online_softmax), explain=explain_pair),
+        lambda function: judge_streams(function, rows_in_chunks(), read_once(online_softmax), explain_row, "the row"),
         (
             "Whenever the maximum grows, the sum so far is seen from a new point. One factor repairs all of its terms "
             "at once.",
@@ -873,16 +1132,16 @@ EXERCISES = (
                 online_without_guard, "wrong-value",
                 "-inf - -inf is NaN: while nothing but -inf has come, subtract 0 in place of the maximum.",
             ),
-            Mistake(
-                online_skips_infinite, "wrong-value",
-                "A very small number is not -inf. A row without elements has the maximum -inf.",
-            ),
+            Mistake(online_skips_infinite, "wrong-value", SMALL_IS_NOT_INF),
+            Mistake(online_nan_to_num, "wrong-value", NUMBER_FOR_NAN),
+            Mistake(online_nan_to_num_each, "wrong-value", NUMBER_FOR_NAN),
             Mistake(
                 online_python_max, "wrong-value", PYTHON_MAX,
             ),
             Mistake(online_python_max_turned, "wrong-value", PYTHON_MAX),
             Mistake(online_python_max_by_element, "wrong-value", PYTHON_MAX),
             Mistake(online_skipping_minus_infinity, "wrong-value", PYTHON_MAX),
+            Mistake(online_passing_over, "wrong-value", PYTHON_MAX),
             Mistake(online_ignoring_nan, "wrong-value", PYTHON_MAX),
             Mistake(
                 online_drops_nan, "wrong-value",
@@ -905,15 +1164,21 @@ EXERCISES = (
                 online_two_walks, "wrong-value",
                 "These are two walks. The chunks come only once: in the second loop nothing is left.",
             ),
+            Mistake(online_listed, "wrong-value", CAME_ONCE),
+            Mistake(online_copied_iterator, "wrong-value", CAME_ONCE),
+            Mistake(online_appended, "wrong-value", ROW_KEPT),
+            Mistake(online_all_elements, "wrong-value", ROW_KEPT),
+            Mistake(online_by_number, "raises", NO_NUMBERS),
+            Mistake(online_from_the_first, "raises", NO_NUMBERS),
             Mistake(
                 online_gives_shares, "wrong-value",
                 "Return the pair (m, s). The shares exp(x - m) / s come in a later walk.",
             ),
         ),
-        (online_by_merging, online_one_by_one),
-        tuple(rows_in_chunks()),
+        (online_by_merging, online_one_by_one, online_parts_first),
+        tuple(rows_in_chunks()[:-1]),
         adapt=read_once,
-        without=("concatenate", "hstack", "logaddexp"),
+        without=("logaddexp",),
         praise="One walk instead of two, and the row need never be in memory as a whole.",
     ),
     Exercise(
@@ -976,6 +1241,9 @@ EXERCISES = (
                 "A reduction runs in its operand's walk: it takes each element in as it is computed. Only its readers"
                 " wait for the next one.",
             ),
+            Mistake(walks_wide_output, "wrong-value", WIDE_LAST),
+            Mistake(walks_wide_end, "wrong-value", WIDE_LAST),
+            Mistake(walks_wide_after, "wrong-value", WIDE_LAST),
             Mistake(
                 walks_read_only, "wrong-value",
                 "The launch computes the whole graph: what nobody reads is computed, too, until dce deletes it.",
@@ -989,11 +1257,13 @@ EXERCISES = (
         (walks_by_recursion, walks_by_waves),
         tuple((graph,) for graph in ROWS),
         adapt=as_int,
-        praise="The generated kernels have exactly as many loops over the row: the tests of this exercise count them.",
+        praise="Where such a graph is one launch, its kernel has exactly as many loops over the row: the tests count"
+               " them.",
     ),
     Exercise(
         "09", "Attention in tiles", tiled_attention,
-        lambda function: judge_calls(function, tile_cases(), tiles_once(tiled_attention), explain=explain_tiles),
+        lambda function: judge_streams(
+            function, tile_cases(), tiles_once(tiled_attention), explain_tiles, "the scores"),
         (
             "It is online_softmax for each row of the scores, with one more thing to carry: the mixture of values, "
             "which shrinks as the sum does.",
@@ -1037,6 +1307,31 @@ EXERCISES = (
                 "At the end the mixture is divided by the sum.",
             ),
             Mistake(
+                tiled_dividing_each, "wrong-value",
+                "The mixture is divided in each tile, and what was divided is divided again. While a query may look at"
+                " nothing, that is 0 / 0. Divide once, after the loop.",
+            ),
+            Mistake(tiled_zero_for_nothing, "wrong-value", NAN_FOR_NOTHING),
+            Mistake(tiled_with_epsilon, "wrong-value", NAN_FOR_NOTHING),
+            Mistake(
+                tiled_mask_clamped, "wrong-value",
+                "A large negative number is not -inf: a query that may look at nothing then looks at all keys alike,"
+                " and should give NaN. Add the mask as it is.",
+            ),
+            Mistake(
+                tiled_scaled_again, "wrong-value",
+                "q is scaled already: do not divide the scores by a square root once more.",
+            ),
+            Mistake(
+                tiled_in_float32, "wrong-value",
+                "All is float64 here: float32 has half of the digits, and is 0 below 1e-45. Leave the types as they"
+                " come.",
+            ),
+            Mistake(tiled_listed, "wrong-value", CAME_ONCE),
+            Mistake(tiled_copied, "wrong-value", SCORES_KEPT),
+            Mistake(tiled_all_scores, "wrong-value", SCORES_KEPT),
+            Mistake(tiled_by_number, "raises", NO_NUMBERS),
+            Mistake(
                 tiled_without_maximum, "wrong-value",
                 "exp(score) itself overflows at 710. Subtract the running maximum.",
             ),
@@ -1059,10 +1354,9 @@ EXERCISES = (
                 " become 0.",
             ),
         ),
-        (tiled_by_rows, tiled_by_shares),
-        tuple(tile_cases()),
+        (tiled_by_rows, tiled_by_shares, tiled_parts_first),
+        tuple(tile_cases()[:-1]),
         adapt=tiles_once,
-        without=("concatenate", "vstack", "hstack"),
         praise="This is FlashAttention's forward pass, in thirteen lines. A GPU's kernel does the same for a tile of "
                "queries in each block.",
         stretch=True,

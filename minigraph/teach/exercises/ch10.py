@@ -9,7 +9,7 @@ from itertools import permutations
 import numpy as np
 
 from ...ir import Graph, Node, defs
-from ...ops import OPS, Attrs, infer
+from ...ops import OPS, Attrs, Kind, infer
 from ...passes.dce import dce
 from ...passes.layout import layout as package_layout
 from ...text import parse
@@ -33,6 +33,7 @@ def compose(p, q):
         and that by (0, 2, 1)    shape (20, 10, 30)
 
         compose((1, 2, 0), (0, 2, 1)) == (1, 0, 2)
+        compose((1, 2, 0), (1, 2, 0)) == (2, 0, 1)
     """
     ### BEGIN SOLUTION
     perm = []
@@ -203,7 +204,8 @@ def cancel_by_the_package(graph):
 
 
 def cancel_variant(graph, combine: Callable = compose_in_one_line, identities=True, outputs=True, operands=True,
-                   stale=False, middle=False, drop_read=False, only_pairs: Callable | None = None, through=()):
+                   stale=False, middle=False, drop_read=False, only_pairs: Callable | None = None, through=(),
+                   is_none: Callable = lambda perm, inputs, node: perm == tuple(range(len(perm)))):
     """The solution with one thing changed; the mistakes below are made of it."""
     old, nodes, known, alias = defs(graph), [], {}, {}
     for node in graph.nodes:
@@ -218,7 +220,7 @@ def cancel_variant(graph, combine: Callable = compose_in_one_line, identities=Tr
                 if drop_read:
                     nodes = [one for one in nodes if one.name != source.name]
                 inputs = inputs if middle else source.inputs
-            if identities and perm == tuple(range(len(perm))):
+            if identities and is_none(perm, inputs, node):
                 alias[node.name] = inputs[0]
                 if not operands:
                     known[node.name] = known[inputs[0]]
@@ -257,11 +259,27 @@ def cancel_the_equal(graph):
     return cancel_variant(graph, combine=lambda p, q: tuple(range(len(p))) if p == q else compose_in_one_line(p, q))
 
 
+def cancel_only_the_equal(graph):
+    """Two equal permutations cancel, and no others become one."""
+    return cancel_variant(graph, combine=lambda p, q: tuple(range(len(p))),
+                          only_pairs=lambda source, node: source.value.perm == node.value.perm)
+
+
 def cancel_by_shape(graph):
     """What has the shape of x again is x."""
     nodes = defs(graph)
     return cancel_variant(graph, combine=lambda p, q: tuple(range(len(p))), only_pairs=lambda source, node: (
         nodes[source.inputs[0]].type == node.type))
+
+
+def cancel_what_keeps_its_type(graph):
+    """Composes; then a transpose with the type of its operand is none."""
+    nodes = defs(graph)
+    return cancel_variant(graph, is_none=lambda perm, inputs, node: nodes[inputs[0]].type == node.type)
+
+
+def cancel_by_positions(graph):
+    return cancel_variant(graph, combine=compose_positions)
 
 
 def cancel_inverses_only(graph):
@@ -312,6 +330,14 @@ ABSORB_SPACE = Space(inputs=(("x", "i32[2,2]"), ("w", "i32[2,3]"), ("b", "i32[2,
                           ("matmul", {"transpose_a": True}), ("matmul", {"transpose_b": True}), ("neg", {})),
                      limit=700, larger=100, size=6)  # fmt: skip
 
+
+def permuted(perm: tuple[int, ...]) -> Graph:
+    """A matmul that reads this transpose."""
+    cube = "x: i32[{0}], w: i32[{0}]".format(",".join("2" * len(perm)))
+    return parse(f"graph permuted({cube}) -> (y) {{\n t = transpose(w) {{perm={list(perm)}}}\n y = matmul(x, t)\n"
+                 " return y\n}")
+
+
 ABSORB_TARGETS = tuple(parse(text) for text in (
     "graph right(x: i32[2,2], w: i32[2,2]) -> (y) {\n t = transpose(w) {perm=[1,0]}\n y = matmul(x, t)\n return y\n}",
     "graph left(x: i32[2,2], w: i32[2,2]) -> (y) {\n t = transpose(x) {perm=[1,0]}\n y = matmul(t, w)\n return y\n}",
@@ -323,17 +349,15 @@ ABSORB_TARGETS = tuple(parse(text) for text in (
     "graph oblong(x: i32[2,3], w: i32[4,3]) -> (y) {\n t = transpose(w) {perm=[1,0]}\n y = matmul(x, t)\n return y\n}",
     "graph batch(x: i32[2,2,2], w: i32[2,2,2]) -> (y) {\n t = transpose(w) {perm=[0,2,1]}\n y = matmul(x, t)\n return"
     " y\n}",
-    "graph heads(x: i32[2,2,2], w: i32[2,2,2]) -> (y) {\n t = transpose(w) {perm=[1,0,2]}\n y = matmul(x, t)\n return"
-    " y\n}",
-    "graph turned(x: i32[2,2,2], w: i32[2,2,2]) -> (y) {\n t = transpose(w) {perm=[2,1,0]}\n y = matmul(x, t)\n"
-    " return y\n}",
-    "graph wheel(x: i32[2,2,2], w: i32[2,2,2]) -> (y) {\n t = transpose(w) {perm=[1,2,0]}\n y = matmul(x, t)\n return"
-    " y\n}",
     "graph vector(x: i32[2], w: i32[2,2]) -> (y) {\n t = transpose(w) {perm=[1,0]}\n y = matmul(x, t)\n return y\n}",
     "graph shared(x: i32[2,2]) -> (y, t) {\n t = transpose(x) {perm=[1,0]}\n y = matmul(x, t)\n return y, t\n}",
     "graph twice(x: i32[2,2]) -> (y) {\n t = transpose(x) {perm=[1,0]}\n u = transpose(t) {perm=[1,0]}\n y ="
     " matmul(x, u)\n return y\n}",
-))  # fmt: skip
+    "graph pair(x: i32[2,2], w: i32[2,2]) -> (y) {\n t = transpose(x) {perm=[1,0]}\n u = transpose(w) {perm=[1,0]}\n"
+    " y = matmul(t, u)\n return y\n}",
+    "graph bare(x: i32[2,2], w: i32[2,2]) -> (y) {\n y = matmul(x, w) {transpose_b=true}\n return y\n}",
+)) + tuple(map(permuted, [*(perm for rank in (3, 4, 1) for perm in permutations(range(rank))),
+                          (0, 1), (0, 1, 2, 4, 3), (0, 1, 3, 2, 4)]))  # fmt: skip
 
 
 def absorb_into_matmul(graph):
@@ -402,11 +426,11 @@ def absorb_by_the_package(graph):
 
 
 def absorb_variant(graph, fits: Callable = swaps, new_flag: Callable = lambda old: not old, places=(0, 1), again=True,
-                   crossed=False, drop=False):
+                   crossed=False, drop=False, only=None):
     """The solution with one thing changed; the mistakes below are made of it."""
     nodes, known, names = [], {}, ("transpose_a", "transpose_b")
     for node in graph.nodes:
-        if node.op == "matmul":
+        if node.op == "matmul" and (only is None or node in only):
             inputs, flags = list(node.inputs), dict(node.value)
             for place in places:
                 operand, flag = known[inputs[place]], names[1 - place if crossed else place]
@@ -444,14 +468,37 @@ def absorb_any_permutation(graph):
     return absorb_variant(graph, fits=lambda node: node.op == "transpose")
 
 
+def absorb_where(graph, fits: Callable[[tuple[int, ...], int], bool]):
+    """With another condition, on a permutation and its length."""
+    return absorb_variant(graph, fits=lambda node: (
+        node.op == "transpose" and len(node.value.perm) > 1 and fits(node.value.perm, len(node.value.perm))))
+
+
 def absorb_last_comes_first(graph):
     """Looks whether the last axis has moved one place to the left."""
-    return absorb_variant(graph, fits=lambda node: node.op == "transpose" and len(node.value.perm) > 1
-                          and node.value.perm[-2] == len(node.value.perm) - 1)
+    return absorb_where(graph, lambda perm, rank: perm[-2] == rank - 1)
+
+
+def absorb_last_but_one_comes_last(graph):
+    return absorb_where(graph, lambda perm, rank: perm[-1] == rank - 2)
+
+
+def absorb_last_two_only(graph):
+    """Looks at the last two axes."""
+    return absorb_where(graph, lambda perm, rank: perm[-2:] == (rank - 1, rank - 2))
+
+
+def absorb_any_last_two(graph):
+    """Looks whether the last two axes are still the last two."""
+    return absorb_where(graph, lambda perm, rank: sorted(perm[-2:]) == [rank - 2, rank - 1])
 
 
 def absorb_matrices_only(graph):
-    return absorb_variant(graph, fits=lambda node: swaps(node) and len(node.value.perm) == 2)
+    return absorb_where(graph, lambda perm, rank: perm == (1, 0))
+
+
+def absorb_up_to_three_axes(graph):
+    return absorb_where(graph, lambda perm, rank: perm in ((1, 0), (0, 2, 1)))
 
 
 def absorb_once(graph):
@@ -460,6 +507,34 @@ def absorb_once(graph):
 
 def absorb_deletes(graph):
     return absorb_variant(graph, drop=True)
+
+
+def absorb_one_operand(graph):
+    """Looks at the second operand only where the first is no transpose."""
+    made = absorb_variant(graph, places=(0,))
+    return absorb_variant(made, places=(1,), only={one for one, other in zip(graph.nodes, made.nodes) if one == other})
+
+
+def with_flags(graph, flags: Callable[[dict, dict], dict]):
+    """The solution, with the flags that this makes of an old node's and a new node's."""
+    old, result = defs(graph), absorb_variant(graph)
+    nodes = [replace(node, value=Attrs(**flags(dict(old[node.name].value), dict(node.value)))) if node.op == "matmul"
+             else node for node in result.nodes]
+    return Graph(graph.name, tuple(nodes), graph.outputs)
+
+
+def absorb_forgets_flags(graph):
+    """Begins with both flags False."""
+    return with_flags(graph, lambda old, new: {flag: new[flag] != old[flag] for flag in new})
+
+
+def absorb_one_flag(graph):
+    """Makes attributes of the flags that are True."""
+    return with_flags(graph, lambda old, new: {flag: True for flag in new if new[flag]})
+
+
+def absorb_numpy_bools(graph):
+    return with_flags(graph, lambda old, new: {flag: np.bool_(new[flag]) for flag in new})
 
 
 # ---- the stretch: sinking through a reduction -----------------------------------------------------------------------
@@ -482,6 +557,12 @@ SINK_TARGETS = tuple(parse(text) for text in (
     "graph sides(x: i32[2,3,4]) -> (y) {\n t = transpose(x) {perm=[1,2,0]}\n y = sum(t) {axis=[-3]}\n return y\n}",
     "graph long(x: i32[2,2,2,2]) -> (y) {\n t = transpose(x) {perm=[1,2,3,0]}\n y = sum(t) {axis=[3]}\n return y\n}",
     "graph shared(x: i32[2,2]) -> (y, t) {\n t = transpose(x) {perm=[1,0]}\n y = sum(t) {axis=[0]}\n return y, t\n}",
+    "graph again(x: i32[2,2,2]) -> (y) {\n t = transpose(x) {perm=[1,2,0]}\n s = sum(t) {axis=[0]}\n"
+    " y = max(s) {axis=[0]}\n return y\n}",
+    *(f"graph other(x: {type}[2,2]) -> (y) {{\n t = transpose(x) {{perm=[1,0]}}\n y = {op}(t) {{axis={axis}}}\n"
+      " return y\n}" for op, type, axis in (("min", "i32", "[0]"), ("prod", "i32", "[0]"), ("mean", "f32", "[0]"),
+                                            ("any", "bool", "[0]"), ("all", "bool", "[0]"), ("argmax", "i32", "0"),
+                                            ("argmin", "i32", "0"), ("cumsum", "i32", "0"), ("sort", "i32", "0"))),
 ))  # fmt: skip
 
 
@@ -490,15 +571,17 @@ def sink_through_reduction(graph):
 
     The reduction reads x as it is stored. Its axes get x's numbers: axis i of transpose(x, p) is axis
     p[i] of x, and a negative axis counts from the end. What is left has to stand in the old order
-    again. Leave other reductions alone: only "sum" and "max".
+    again. Then a reduction of this one reads a transpose, too, and sinks as well: look at the new
+    nodes. Leave other reductions alone: only "sum" and "max".
 
         t = transpose(x) {perm=[1,2,0]}             y.low = sum(x) {axis=[0]}
         y = sum(t) {axis=[-1]}           becomes    y = transpose(y.low) {perm=[0,1]}
 
     ``node.value.axis`` is a tuple, ``node.value.keepdims`` is True or False; with keepdims the result
-    has as many axes as before. ``Attrs(axis=..., keepdims=...)`` makes the new value, with the axes
-    sorted, and ``infer(OPS[node.op], (type_of_x,), value)`` is the type of the new node. Name it
-    ``node.name + ".low"``. The transpose t may stay, and a new one that moves no axis, too.
+    has as many axes as before. ``Attrs(axis=..., keepdims=...)`` makes the new value; its axes may
+    stand in any order. ``infer(OPS[node.op], (type_of_x,), value)`` is the type of the new node, and
+    ``node.name + ".low"`` a name that is free. The transpose t may stay, and a new one that moves no
+    axis, too.
     """
     ### BEGIN SOLUTION
     nodes, known = [], {}
@@ -522,40 +605,59 @@ def sink_through_reduction(graph):
 
 
 def unsunk(graph: Graph) -> int:
-    """Needed sums and maxima of a transpose."""
+    """Needed sums and maxima of a transpose that moves an axis."""
     graph = dce(graph).graph
     nodes = defs(graph)
-    return sum(node.op in ("sum", "max") and nodes[node.inputs[0]].op == "transpose" for node in graph.nodes)
+    read = [nodes[node.inputs[0]] for node in graph.nodes if node.op in ("sum", "max")]
+    return sum(node.op == "transpose" and node.value.perm != tuple(range(len(node.value.perm))) for node in read)
+
+
+def other_reductions(graph: Graph, result: Graph) -> str:
+    """A sentence about a reduction that should have been left alone."""
+    after = defs(result)
+    for node in dce(graph).graph.nodes:
+        if OPS[node.op].kind is Kind.REDUCTION and node.op not in ("sum", "max"):
+            found = after.get(node.name)
+            if found is None or (found.op, found.value) != (node.op, node.value):
+                return f"Your function rewrote a {node.op}, and was to leave it as it is."
+    return ""
 
 
 def right_axes(perm, axes):
     return [perm[axis] for axis in axes]
 
 
-def right_order(perm, gone, keepdims):
+def right_order(perm, gone, keepdims, axes=()):
     kept = [axis for axis in perm if keepdims or axis not in gone]
+    return places(kept)
+
+
+def places(kept: list) -> tuple[int, ...]:
+    """For each of them, its place among the sorted ones."""
     return tuple(sum(other < axis for other in kept) for axis in kept)
 
 
-def sink_variant(graph, axes: Callable = right_axes, order: Callable = right_order, typed=True, ops=("sum", "max"),
-                 clean=False, fits=lambda node: True):
+def sink_variant(graph, axes: Callable = right_axes, order: Callable = right_order, low_axes: Callable | None = None,
+                 value: Callable = Attrs, typed=True, types: Callable = lambda type: (type,), ops=("sum", "max"),
+                 stale=False, clean=False, end=".low", fits=lambda node: True):
     """The solution with one thing changed; the mistakes below are made of it."""
-    nodes, known = [], {}
+    nodes, known, old = [], {}, defs(graph)
     for node in graph.nodes:
-        source = known[node.inputs[0]] if node.op in ops else node
+        source = (old if stale else known)[node.inputs[0]] if node.op in ops else node
         if node.op in ops and source.op == "transpose" and fits(node):
             perm = source.value.perm
             gone = axes(perm, node.value.axis)
-            attrs = Attrs(axis=tuple(sorted(gone)), keepdims=node.value.keepdims)
-            type = infer(OPS[node.op], (known[source.inputs[0]].type,), attrs) if typed else node.type
-            last = order(perm, [axis % len(perm) for axis in gone], node.value.keepdims)
+            low = low_axes(perm, node.value.axis) if low_axes else sorted(gone)
+            attrs = value(axis=tuple(low), keepdims=node.value.keepdims)
+            type = infer(OPS[node.op], types(known[source.inputs[0]].type), attrs) if typed else node.type
+            last = order(perm, [axis % len(perm) for axis in gone], node.value.keepdims, node.value.axis)
             if last is None or (clean and last == tuple(range(len(last)))):
                 node = Node(node.name, node.op, source.inputs, attrs, type)
             else:
-                low = Node(node.name + ".low", node.op, source.inputs, attrs, type)
-                known[low.name] = low
-                nodes.append(low)
-                node = Node(node.name, "transpose", (low.name,), Attrs(perm=last), node.type)
+                reduced = Node(node.name + end, node.op, source.inputs, attrs, type)
+                known[reduced.name] = reduced
+                nodes.append(reduced)
+                node = Node(node.name, "transpose", (reduced.name,), Attrs(perm=last), node.type)
         known[node.name] = node
         nodes.append(node)
     return Graph(graph.name, tuple(nodes), graph.outputs)
@@ -570,37 +672,112 @@ def sink_by_insertion(graph):
     return sink_variant(graph, axes=lambda perm, axes: [perm[axis if axis >= 0 else len(perm) + axis] for axis in axes])
 
 
+def sink_in_any_order(graph):
+    """Sorts no axes, and has another name for the new node."""
+    return sink_variant(graph, low_axes=lambda perm, axes: reversed(right_axes(perm, axes)), end="_below")
+
+
 def sink_same_axes(graph):
     return sink_variant(graph, axes=lambda perm, axes: list(axes))
 
 
+def partly_negative(perm, axes):
+    return [axis if axis < 0 else perm[axis] for axis in axes]
+
+
 def sink_keeps_negative(graph):
-    return sink_variant(graph, axes=lambda perm, axes: [axis if axis < 0 else perm[axis] for axis in axes])
+    return sink_variant(graph, axes=partly_negative)
+
+
+def negative_never_there(perm, gone, keepdims, axes):
+    """Looks for a negative axis among 0, 1, 2, ..."""
+    return places([perm[place] for place in range(len(perm)) if keepdims or place not in axes])
+
+
+def sink_negative_stays(graph):
+    return sink_variant(graph, order=negative_never_there)
+
+
+def sink_negative_everywhere(graph):
+    return sink_variant(graph, order=negative_never_there, low_axes=partly_negative)
+
+
+def inverse_axes(perm, axes):
+    return [perm.index(axis % len(perm)) for axis in axes]
 
 
 def sink_inverse_axes(graph):
-    return sink_variant(graph, axes=lambda perm, axes: [perm.index(axis % len(perm)) for axis in axes])
+    return sink_variant(graph, axes=inverse_axes)
+
+
+def sink_inverse_low_axes(graph):
+    """The wrong axes are reduced, and the right ones left."""
+    return sink_variant(graph, low_axes=inverse_axes)
 
 
 def sink_no_order(graph):
-    return sink_variant(graph, order=lambda perm, gone, keepdims: None)
+    return sink_variant(graph, order=lambda *given: None)
+
+
+def sink_same_order(graph):
+    return sink_variant(graph, order=lambda *given: tuple(range(len(right_order(*given)))))
+
+
+def inverse_order(*given):
+    right = right_order(*given)
+    return tuple(right.index(axis) for axis in range(len(right)))
 
 
 def sink_inverse_order(graph):
-    def order(perm, gone, keepdims):
-        right = right_order(perm, gone, keepdims)
-        return tuple(right.index(axis) for axis in range(len(right)))
-    return sink_variant(graph, order=order)
+    return sink_variant(graph, order=inverse_order)
+
+
+def with_keepdims(order: Callable):
+    """This order where the dimensions are kept, the right one elsewhere."""
+    return lambda perm, gone, keepdims, axes: (order if keepdims else right_order)(perm, gone, keepdims, axes)
+
+
+def sink_inverse_with_keepdims(graph):
+    return sink_variant(graph, order=with_keepdims(inverse_order))
+
+
+def sink_same_with_keepdims(graph):
+    return sink_variant(graph, order=with_keepdims(lambda perm, *given: tuple(range(len(perm)))))
 
 
 def sink_gaps(graph):
     """Leaves the numbers of x's axes as they are, with gaps."""
-    return sink_variant(graph, order=lambda perm, gone, keepdims: (
+    return sink_variant(graph, order=lambda perm, gone, keepdims, axes: (
         tuple(axis for axis in perm if keepdims or axis not in gone)))
 
 
 def sink_forgets_keepdims(graph):
-    return sink_variant(graph, order=lambda perm, gone, keepdims: right_order(perm, gone, False))
+    return sink_variant(graph, order=lambda perm, gone, keepdims, axes: right_order(perm, gone, False))
+
+
+def sink_drops_dimensions(graph):
+    return sink_variant(graph, value=lambda axis, keepdims: Attrs(axis=axis, keepdims=False))
+
+
+def sink_axis_alone(graph):
+    return sink_variant(graph, value=lambda axis, keepdims: Attrs(axis=axis))
+
+
+def sink_list_of_axes(graph):
+    return sink_variant(graph, value=lambda axis, keepdims: Attrs(axis=list(axis), keepdims=keepdims))
+
+
+def sink_bare_type(graph):
+    """Gives infer the type in place of a tuple of types."""
+    return sink_variant(graph, types=lambda type: type)
+
+
+def sink_stale(graph):
+    return sink_variant(graph, stale=True)
+
+
+def sink_other_reductions(graph):
+    return sink_variant(graph, ops=("sum", "max", "min", "prod", "mean", "any", "all"))
 
 
 def sink_numpy_integers(graph):
@@ -639,6 +816,54 @@ def sink_negative(graph):
         known[node.name] = node
         nodes.append(node)
     return Graph(graph.name, tuple(nodes), graph.outputs)
+
+
+# ---- why a graph refutes nothing ------------------------------------------------------------------------------------
+
+
+def why_in_either_order(graph: Graph, got: Graph) -> str:
+    """Why ``cancel_backwards`` does no harm here."""
+    nodes = defs(graph)
+    reads = [(nodes[node.inputs[0]], node) for node in dce(graph).graph.nodes if node.op == "transpose"]
+    pairs = [(first.value.perm, second.value.perm) for first, second in reads if first.op == "transpose"]
+    if not pairs:
+        return ("The pass composes two permutations where a transpose reads a transpose, and an output needs it. Here that"
+                " is nowhere.")
+    if any(compose_in_one_line(p, q) != compose_in_one_line(q, p) for p, q in pairs):
+        return ("Here p[q] and q[p] are not the same, but no output shows it. Let each axis have a length of 2 or more, and"
+                " let the second transpose be an output.")
+    p, q = pairs[0]
+    still = tuple(range(len(p)))
+    reasons = {
+        "with fewer than three axes they always are": len(p) < 3,
+        "one of the two moves no axis": still in (p, q),
+        "the two are equal": p == q,
+        "the two undo each other": compose_in_one_line(p, q) == still,
+        "no axis is moved by both": all(still[axis] in (p[axis], q[axis]) for axis in still),
+        "these two may change places": True,
+    }
+    return f"Here p[q] and q[p] are the same: {next(reason for reason, true in reasons.items() if true)}. Take two others."
+
+
+def why_the_right_axes(graph: Graph, got: Graph) -> str:
+    """Why ``sink_negative`` does no harm here."""
+    nodes = defs(graph)
+    maxima = [node for node in dce(graph).graph.nodes if node.op == "max"]
+    sunk = [(node.value.axis, nodes[node.inputs[0]].value.perm) for node in maxima if nodes[node.inputs[0]].op == "transpose"]
+    negative = [(axes, perm) for axes, perm in sunk if min(axes, default=0) < 0]
+    wrong = [(axes, perm) for axes, perm in negative if {perm[axis] for axis in axes} != {
+        perm[axis] if axis >= 0 else axis % len(perm) for axis in axes}]
+    return next(sentence for true, sentence in (
+        (not maxima, "This pass touches max, and nothing else. Here no output needs one."),
+        (not sunk, "The pass sinks a transpose through a max that reads it. Here no max does."),
+        (not negative, "It renumbers the axes from 0 on, and leaves negative ones. Which axis of x is the last axis of t?"),
+        (all(len(axes) == len(perm) for axes, perm in negative), "Here every axis is reduced, so no number can be the"
+         " wrong one. Leave one axis."),
+        (not wrong, "Here the axes of x that the pass reduces are the right ones, by luck. Let the transpose put another"
+         " axis of x in the place that the negative number means."),
+        (True, "It reduces a wrong axis of x here, but no output shows it. Let each axis have a length of 2 or more, and let"
+         " the max be an output."),
+    ) if true)
 
 
 EXERCISES = (
@@ -688,12 +913,17 @@ EXERCISES = (
          " tuple(range(len(perm))):\n"
          "            stands_for[node.name] = ...\n            continue\n        value = Attrs(perm=perm)\n   "
          " ...\nreturn Graph(...)"),
-        (Mistake(cancel_backwards, "wrong-value", "The permutations are composed backwards. For swaps that makes no"
-                 " difference; where"
-                 " three axes rotate, it does: p[q], not q[p]."),
+        (Mistake(cancel_backwards, "wrong-value", "The permutations are composed backwards. On a matrix that makes no"
+                 " difference; where three axes move, it does: p[q], not q[p]."),
          Mistake(cancel_the_equal, "wrong-value", "Two equal permutations cancel only where each is its own inverse."
                  " Compose, and see"
                  " whether the identity is left."),
+         Mistake(cancel_only_the_equal, "wrong-value", "Two equal permutations cancel only where each is its own"
+                 " inverse. Compose, and see whether the identity is left."),
+         Mistake(cancel_by_positions, "wrong-value", "p.index(axis) asks where an axis of x went. The question is which"
+                 " axis of x stands at this place, and that is p[axis]."),
+         Mistake(cancel_what_keeps_its_type, "wrong-value", "An equal type proves nothing: on a square or a cube, every"
+                 " transpose has the type of its operand. Look at the permutation."),
          Mistake(cancel_by_shape, "wrong-value", "An equal shape proves nothing: on a square or a cube, every"
                  " transpose has the shape of"
                  " its operand."),
@@ -755,7 +985,23 @@ EXERCISES = (
          Mistake(absorb_last_comes_first, "wrong-value", "The last axis is one place further left, but the others"
                  " must be as they were:"
                  " compare the whole permutation."),
+         Mistake(absorb_last_but_one_comes_last, "wrong-value", "The last axis but one comes last, but the others must"
+                 " be where a swap of two puts them: compare the whole permutation."),
+         Mistake(absorb_last_two_only, "wrong-value", "The last two axes are swapped here, but others have moved as"
+                 " well: compare the whole permutation."),
+         Mistake(absorb_any_last_two, "wrong-value", "The last two axes stand here as they did, so there is nothing to"
+                 " flip: ask whether they are swapped."),
+         Mistake(absorb_forgets_flags, "wrong-value", "A flag may be set already. Begin with the matmul's own flags:"
+                 " dict(node.value)."),
+         Mistake(absorb_one_flag, "invalid", "Attrs holds what it is given, and a matmul has both flags: begin with"
+                 " dict(node.value)."),
+         Mistake(absorb_numpy_bools, "invalid", "Flags are Python's True and False, not NumPy's, and not 0 and 1:"
+                 " bool(flag) makes one."),
          Mistake(absorb_second_only, "did-nothing", "The first operand may be a transpose, too."),
+         Mistake(absorb_one_operand, "did-nothing", "Both operands may be transposes: where the first one is, look at"
+                 " the second one all the same."),
+         Mistake(absorb_up_to_three_axes, "did-nothing", "There may be four axes, or more: make the permutation that"
+                 " swaps the last two from their number."),
          Mistake(absorb_matrices_only, "did-nothing", "With more axes, matmul multiplies stacks of matrices, and the"
                  " flags swap the last"
                  " two axes: (0, 2, 1) is a flag as well."),
@@ -772,13 +1018,13 @@ EXERCISES = (
     Exercise(
         "10", "Sink through a reduction", sink_through_reduction,
         lambda function: judge_pass(function, SINK_SPACE, sink_through_reduction, left=unsunk, targets=SINK_TARGETS,
-                                    idempotent=False),
+                                    idempotent=False, keeps=other_reductions),
         ("Say of each axis of the transpose which axis of x it is: that tells you what to reduce, and what is left in"
          " which order.",
          "The reduced axes are perm[axis]. The others are left, in the order of perm, and the reduction of x gives"
          " them sorted. So the"
          " new transpose has, for each axis that is left, its place among the sorted ones. With keepdims all axes are"
-         " left.",
+         " left. Keep the new nodes by name: the reduction is a transpose now, for whoever reduces it again.",
          "gone = [perm[axis] for axis in node.value.axis]\nlow = Node(node.name + '.low', ..., Attrs(axis=...,"
          " keepdims=...), infer(...))\n"
          "kept = [axis for axis in perm if keepdims or axis not in gone]\norder = tuple(... for axis in kept)\n"
@@ -788,9 +1034,11 @@ EXERCISES = (
          Mistake(sink_keeps_negative, "wrong-value", "A negative axis counts from the end of the transpose, and the"
                  " last axis of x is"
                  " another one: renumber it, too."),
-         Mistake(sink_inverse_axes, "wrong-value", "Axis i of the transpose is axis perm[i] of x; perm.index goes the"
-                 " other way. Swaps do not"
-                 " tell them apart, rotations do."),
+         *(Mistake(function, "wrong-value", "Axis i of the transpose is axis perm[i] of x; perm.index goes the other"
+                   " way. Swaps do not tell them apart, rotations do.")
+           for function in (sink_inverse_axes, sink_inverse_low_axes)),
+         Mistake(sink_same_order, "wrong-value", "The axes that are left stand in x's order now, and this transpose"
+                 " moves none of them: it must put them back."),
          Mistake(sink_no_order, "wrong-value", "The axes that are left stand in x's order now: transpose the result."),
          Mistake(sink_inverse_order, "wrong-value", "The new transpose goes the wrong way round. Axis i of the result"
                  " is the place of the"
@@ -798,13 +1046,28 @@ EXERCISES = (
          Mistake(sink_gaps, "invalid", "The axes that are left must be numbered anew, without gaps."),
          Mistake(sink_forgets_keepdims, "invalid", "With keepdims the result has as many axes as x, and all of them"
                  " are transposed back."),
+         *(Mistake(function, "invalid", "A negative axis is none of 0, 1, 2, ..., so nothing is found to be gone:"
+                   " count it from the end first, axis % len(perm).")
+           for function in (sink_negative_stays, sink_negative_everywhere)),
+         Mistake(sink_inverse_with_keepdims, "invalid", "With keepdims all axes are left, and so the new transpose has"
+                 " the permutation of the old one, not its inverse."),
+         Mistake(sink_same_with_keepdims, "invalid", "With keepdims all axes are left, and x's order is not the order"
+                 " of the old result: the new transpose has the permutation of the old one."),
+         Mistake(sink_drops_dimensions, "invalid", "Here keepdims is True, and the reduction of x has to have it, too."),
+         Mistake(sink_axis_alone, "raises", "Attrs holds what it is given, and a reduction has both axis and keepdims."),
+         Mistake(sink_list_of_axes, "raises", "These axes are a list. Attributes hold tuples: tuple(axes) makes one."),
+         Mistake(sink_bare_type, "raises", "infer takes a tuple of types, one an operand: (type_of_x,), with the comma."),
          Mistake(sink_numpy_integers, "invalid", "These are NumPy's integers. Attributes hold Python's: int(axis)"
                  " makes one."),
          Mistake(sink_old_type, "invalid", "The reduction of x has another shape than that of its transpose: infer"
                  " tells its type."),
+         Mistake(sink_stale, "did-nothing", "What this reduction reads may have become a transpose just now: look at the"
+                 " new node of that name, not at the one in the old graph."),
+         Mistake(sink_other_reductions, "changed", 'Ask for "sum" and "max" by name. Another reduction may not sink as'
+                 " they do: the mean of floats rounds, and argmax counts."),
          Mistake(sink_sums_only, "did-nothing", "max may sink as well."),
          Mistake(sink_one_axis_only, "did-nothing", "A reduction may have several axes: renumber each.")),
-        (sink_clean, sink_by_insertion),
+        (sink_clean, sink_by_insertion, sink_in_any_order),
         probes=tuple((graph,) for graph in SINK_TARGETS),
         praise="Integers here, for a float sum would add in another order and round otherwise. The transpose below is"
                " smaller by the"
@@ -820,9 +1083,7 @@ REFUTATIONS = (
               " {perm=[1,0,2]}\n  return y\n}"),
         parse("graph mine(x: f32[2,2,2]) -> (y) {\n  t = transpose(x) {perm=[1,2,0]}\n  y = transpose(t)"
               " {perm=[1,0,2]}\n  return y\n}"),
-        "Here p[q] and q[p] are the same. So they are for equal permutations, and for two that undo each other. Take"
-        " two that are"
-        " neither, and let one of them rotate three axes.",
+        why_in_either_order,
         "Composing is not commutative. With two axes there is only one swap, so a test with matrices never sees this"
         " mistake.",
     ),
@@ -832,7 +1093,7 @@ REFUTATIONS = (
               " y\n}"),
         parse("graph mine(x: f32[3,3]) -> (y) {\n  t = transpose(x) {perm=[1,0]}\n  y = max(t) {axis=[-1]}\n  return"
               " y\n}"),
-        "It renumbers the axes from 0 on, and leaves negative ones. Which axis of x is the last axis of t?",
+        why_the_right_axes,
         "Count from the end first, and renumber then. On a square matrix the verifier has no objection: the shapes"
         " are right, and the"
         " numbers are not.",

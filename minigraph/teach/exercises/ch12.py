@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from math import prod
 
 import numpy as np
 
-from ...ir import Graph, Node, defs
+from ...ir import Builder, Graph, Node, defs, fresh
 from ...ops import OPS, infer, make_attrs
-from ...passes import fuse_dequantize as package_fuse
 from ...passes.dce import dce
 from ...passes.sparsity import mask_24
 from ...text import parse
@@ -28,7 +29,7 @@ def quantize_weights(w, clip=np.inf):
 
     The scale of a row is its largest size, or ``clip`` if that is smaller, divided by 127. A row whose
     scale would be 0 has the scale 1. q is w / scale, to the nearest integer (of two equally near ones
-    the even one), and what is beyond 127 or -127 stays there.
+    the even one), and what is beyond 127 or -127 stays there. All of this in float32.
 
         w = [[254, 5, -3], [0, 0, 0]]  gives  q = [[127, 2, -2], [0, 0, 0]],    scale = [[2], [1]]
         the same with clip=12.7        gives  q = [[127, 50, -30], [0, 0, 0]],  scale = [[0.1], [1]]
@@ -123,6 +124,48 @@ def quantize_in_doubles(w, clip=np.inf):
     return quantize_variant(w.astype(np.float64), clip)
 
 
+def quantize_doubles_inside(w, clip=np.inf):
+    q, scale = quantize_variant(w.astype(np.float64), clip)
+    return q, scale.astype(np.float32)
+
+
+def quantize_doubles_quotient(w, clip=np.inf):
+    return quantize_variant(w, clip, quotient=lambda w, scale: w / scale.astype(np.float64))
+
+
+def quantize_sizes_first(w, clip=np.inf):
+    """Asks whether the largest size is 0, and not whether the scale is."""
+    most = np.minimum(np.abs(w).max(axis=1, keepdims=True), np.float32(clip))
+    scale = np.where(most == 0, np.float32(1), most / np.float32(127))
+    with np.errstate(all="ignore"):
+        return np.clip(np.rint(w / scale), -127, 127).astype(np.int8), scale
+
+
+def quantize_one_too_early(w, clip=np.inf):
+    """Puts the 1 in before it divides by 127."""
+    most = np.minimum(np.abs(w).max(axis=1, keepdims=True), np.float32(clip))
+    most[most == 0] = 1
+    scale = most / np.float32(127)
+    with np.errstate(all="ignore"):
+        return np.clip(np.rint(w / scale), -127, 127).astype(np.int8), scale
+
+
+def quantize_clips_only_weights(w, clip=np.inf):
+    """Clips the weights, and takes the scale of what they were."""
+    scale = quantize_variant(w)[1]
+    return np.clip(np.rint(np.clip(w, np.float32(-clip), np.float32(clip)) / scale), -127, 127).astype(np.int8), scale
+
+
+def quantize_swapped(w, clip=np.inf):
+    return quantize_variant(w, clip)[::-1]
+
+
+def quantize_in_place(w, clip=np.inf):
+    _, scale = quantize_variant(w, clip)
+    w /= scale
+    return np.clip(np.rint(w), -127, 127).astype(np.int8), scale
+
+
 def quantize_flat_scales(w, clip=np.inf):
     return quantize_variant(w, clip, scales=lambda scale: scale[:, 0])
 
@@ -141,7 +184,8 @@ def weight_cases() -> list[tuple]:
     cases = [([[127, 1, -2]],), ([[254, 5, -3]],), ([[127, -128 + 1, 0]], 127), ([[-254, 100]],), ([[127, 0.6, -0.6]],),
              ([[127, 0.5, 1.5, 2.5, -0.5, -1.5]],), ([[127, 1], [12.7, 1]],), ([[127, 2], [254, 3]],), ([[0, 0], [127, 3]],),
              ([[254, 5, -3], [0, 0, 0]],), ([[500, 1, -500]], 127), ([[-500, 3], [127, 2]], 127), ([[127.5, 4]], 127),
-             ([[1, -127.6]], 127), ([[0.0]],), ([[-3]],), ([[1e-44, 0]],), ([[3e38, 1e38], [1e-30, 2e-30]],)]
+             ([[1, -127.6]], 127), ([[0.0]],), ([[-3]],), ([[0.2, 0.1]],), ([[4.6, 2.3]],),
+             ([[1e-44, 0]],), ([[3e38, 1e38], [1e-30, 2e-30]],)]
     for rows, columns in ((2, 8), (5, 3), (16, 64)):
         cases.append((draw.standard_normal((rows, columns)),))
         cases.append((draw.standard_normal((rows, columns)) * 3, 2.0))
@@ -179,7 +223,7 @@ def scale_of(samples, percent=100):
     ``samples`` is a list of arrays f32, of any shapes, with at least one number in all. ``percent`` is
     a whole number, 1 to 100. Take the sizes of all numbers in all samples, n of them, in order. The
     range is the k-th smallest, where k is percent of n, rounded up: so many fit, the others saturate.
-    The scale is the range divided by 127, and 1 if that would be 0.
+    k is exact: 28 percent of 25 are 7. The scale is the range divided by 127, and 1 if that would be 0.
 
         scale_of([[1, -2], [127]])              is 127 / 127 = 1
         scale_of([[1, -2], [127]], percent=60)  is 2 / 127, for 60 % of 3 is 1.8, and k is 2
@@ -192,9 +236,10 @@ def scale_of(samples, percent=100):
     ### END SOLUTION
 
 
-def scale_by_numpy(samples, percent=100):
+def scale_by_partition(samples, percent=100):
     sizes = np.concatenate([np.abs(sample).reshape(-1) for sample in samples])
-    return np.float32(np.percentile(sizes, percent, method="inverted_cdf")) / np.float32(127) or np.float32(1)
+    k = math.ceil(len(sizes) * percent / 100)  # of a whole number, so the quotient is as near as can be
+    return np.float32(np.partition(sizes, k - 1)[k - 1]) / np.float32(127) or np.float32(1)
 
 
 def scale_by_counting(samples, percent=100):
@@ -248,6 +293,57 @@ def scale_interpolated(samples, percent=100):
     return np.float32(np.percentile(sizes, percent)) / np.float32(127) or np.float32(1)
 
 
+def scale_of_percentile(samples, percent, method):
+    sizes = np.concatenate([np.abs(np.ravel(sample)) for sample in samples])
+    return np.float32(np.percentile(sizes, percent, method=method)) / np.float32(127) or np.float32(1)
+
+
+def scale_by_numpy(samples, percent=100):
+    return scale_of_percentile(samples, percent, "inverted_cdf")
+
+
+def scale_higher(samples, percent=100):
+    return scale_of_percentile(samples, percent, "higher")
+
+
+def scale_lower(samples, percent=100):
+    return scale_of_percentile(samples, percent, "lower")
+
+
+def scale_nearest(samples, percent=100):
+    return scale_of_percentile(samples, percent, "nearest")
+
+
+def scale_of_a_fraction(samples, percent=100):
+    return scale_variant(samples, percent, place=lambda n, percent: min(math.ceil(n * (percent / 100)), n) - 1)
+
+
+def scale_index_k(samples, percent=100):
+    return scale_variant(samples, percent, place=lambda n, percent: -(-n * percent // 100))
+
+
+def scale_descending(samples, percent=100):
+    return scale_variant(samples, percent, place=lambda n, percent: n + (n * -percent // 100))
+
+
+def scale_part_of_range(samples, percent=100):
+    largest = max(np.abs(sample).max() for sample in samples if sample.size)
+    return np.float32(largest * percent / 100) / np.float32(127) or np.float32(1)
+
+
+def scale_largest_of_samples(samples, percent=100):
+    """The percentile of each sample, and the largest of these."""
+    return max(scale_variant([sample], percent, guard=False) for sample in samples if sample.size) or np.float32(1)
+
+
+def scale_unique(samples, percent=100):
+    return scale_variant(samples, percent, joined=lambda parts: np.unique(np.concatenate(parts)))
+
+
+def scale_in_place(samples, percent=100):
+    return scale_variant([np.abs(sample, out=sample) for sample in samples], percent)
+
+
 def scale_zero(samples, percent=100):
     return scale_variant(samples, percent, guard=False)
 
@@ -263,8 +359,9 @@ def scale_in_double(samples, percent=100):
 def scale_cases() -> list[tuple]:
     draw = np.random.default_rng(0)
     small = (([[127]],), ([[254, 127]],), ([[1, -254]],), ([[127], [254]],), ([[254], [127]],), ([[0, 0]],),
-             ([[254, 127]], 50), ([[127, 1, 2]], 60), ([[127, 0, 0]], 60), ([[1, -2, 127]], 34), ([[100, 1, 1, 2]], 75),
-             ([[1, 2], [127]], 60), ([[2, 9], [1, 8], [3, 7]], 50), ([[5]], 1), ([[1, 2, 3, 4, 5, 6, 7]], 10))
+             ([[254, 1]], 50), ([[254, 127]], 50), ([[127, 1, 2]], 60), ([[127, 0, 0]], 60), ([[1, -2, 127]], 34), ([[100, 1, 1, 2]], 75),
+             ([[1, 2], [127]], 60), ([[2, 9], [1, 8], [3, 7]], 50), ([[5]], 1), ([[1, 2, 3, 4, 5, 6, 7]], 10),
+             *(([range(1, n + 1)], percent) for n, percent in ((25, 28), (50, 14), (100, 55))))
     cases = [([np.array(one, np.float32) for one in samples], *percent) for samples, *percent in small]
     for percent in (100, 99, 90, 50):
         cases.append(([draw.standard_normal(shape).astype(np.float32) for shape in ((3, 5), (2,), (7, 9))], percent))
@@ -290,35 +387,56 @@ FUSE_SPACE = Space(
     limit=500, larger=120, size=5)  # fmt: skip
 
 
-def target(inputs: str, scale: str, flags: str = "", more: str = "", outputs: str = "y") -> Graph:
-    """x and a dequantized q in one product."""
-    names = ", ".join(outputs.split())
-    lines = [f"s = const({scale}", "w = dequantize(q, s)", f"y = matmul(x, w){flags}", *filter(None, [more]), f"return {names}"]
-    return parse(f"graph g({inputs}) -> ({names}) {{\n  " + "\n  ".join(lines) + "\n}")
+def target(x: str = "f32[2,2]", q: str = "i8[2,2]", scale: tuple[int, ...] = (1, 2), constant=True, product=("x", "w"),
+           after=(), outputs=("y",), **flags) -> Graph:
+    """A product y of x and w, which is q dequantized by powers of two: a constant, or what is computed of it. ``after``: an
+    operation z, and what it reads."""
+    builder = Builder("g")
+    builder.input("x", x)
+    builder.input("q", q)
+    builder.const(Const.of(np.exp2(np.arange(prod(scale))).reshape(scale).astype(np.float32)), name="s" if constant else "c")
+    if not constant:
+        builder.emit("abs", "c", name="s")
+    for name, op, *operands in (("w", "dequantize", "q", "s"), ("y", "matmul", *product), *[("z", *after)] * bool(after)):
+        builder.emit(op, *operands, name=name, **(flags if name == "y" else {}))
+    return builder.build({name: name for name in outputs})
 
 
-SQUARE, TURNED = "x: f32[2,2], q: i8[2,2]", " {transpose_b=true}"
-COLUMNS, ROWS, ONE = "[[0.5, 2.0]]) : f32[1,2]", "[[0.5], [2.0]]) : f32[2,1]", "[[4.0]]) : f32[1,1]"
-CUBE = "[[[0.5, 2.0]], [[4.0, 8.0]]]) : f32[2,1,2]"
+TURNED = {"transpose_b": True}
+FLAGS = {}, TURNED, {"transpose_a": True}, {"transpose_a": True, **TURNED}
+ROWS, COLUMNS, ONE, EACH = (2, 1), (1, 2), (1, 1), (2, 2)
+WIDE, STACK = {"x": "f32[3,2]"}, {"x": "f32[3,2,2]"}
 
 FUSE_TARGETS = (
-    target(SQUARE, ROWS), target(SQUARE, COLUMNS), target(SQUARE, COLUMNS, TURNED), target(SQUARE, ROWS, TURNED), target(SQUARE, ONE),
-    target(SQUARE, COLUMNS, " {transpose_a=true}"), target("x: f32[2], q: i8[2,2]", COLUMNS), target("x: f32[2], q: i8[2,2]", ROWS, TURNED),
-    target("x: f32[3,2], q: i8[2,4]", "[[0.5, 2.0, 4.0, 8.0]]) : f32[1,4]"),
-    target("x: f32[3,2], q: i8[4,2]", "[[0.5], [2.0], [4.0], [8.0]]) : f32[4,1]", TURNED),
-    target("x: f32[2,2,2], q: i8[2,2]", COLUMNS), target("x: f32[2,2,2], q: i8[2,2,2]", CUBE),
-    target(SQUARE, COLUMNS, outputs="y w"), target(SQUARE, COLUMNS, more="z = matmul(y, w)", outputs="z"),
-    target(SQUARE, COLUMNS, more="z = neg(w)", outputs="y z"), target(SQUARE, "[[0.5, 2.0], [4.0, 8.0]]) : f32[2,2]"),
+    *(target(scale=scale, **flags) for flags in FLAGS for scale in (ROWS, COLUMNS, ONE, EACH)),
+    target(product=("w", "w"), constant=False),
+    *(target(scale=scale, constant=False, **flags) for flags in FLAGS[:2] for scale in (ROWS, COLUMNS)),
+    # as many rows as columns hides which is which
+    target(**WIDE, q="i8[2,4]", scale=(1, 4)), target(**WIDE, q="i8[2,4]", scale=ROWS), target(q="i8[2,4]", scale=(1, 4), transpose_a=True),
+    target(**WIDE, q="i8[4,2]", scale=(4, 1), **TURNED), target(**WIDE, q="i8[4,2]", scale=COLUMNS, **TURNED), target(q="u8[2,2]"),
+    # x has one axis or three
+    target("f32[2]"), target("f32[2]", scale=ROWS, **TURNED), target(**STACK), target(**STACK, scale=ROWS, **TURNED),
+    # q or s has not two axes
+    *(target(scale=scale, **flags) for scale in ((), (2,), (1,), (1, 1, 2), (1, 2, 1), (3, 1, 2)) for flags in FLAGS[:2]),
+    *(target(**STACK, q="i8[3,2,2]", scale=scale, **flags) for flags in FLAGS[:2]
+      for scale in ((3, 1, 2), (3, 2, 1), (1, 1, 2), (1, 2, 1), (1, 1, 1), (3, 1, 1), COLUMNS, ROWS, ())),
+    target("f32[3,1]", "i8[2]"), target("f32[3,2]", "i8[2]", (2,)), target("f32[3,2]", "i8[2]", (1,)), target("f32[3,2]", "i8[2]", ()),
+    # w is the first operand, or both
+    *(target(scale=scale, product=("w", "x"), **flags) for flags in FLAGS for scale in (ROWS, COLUMNS, ONE)),
+    target(product=("w", "w")), target(product=("w", "w"), scale=ONE),
+    # others read w or y
+    target(outputs=("y", "w")), target(after=("matmul", "y", "w"), outputs=("z",)), target(after=("neg", "w"), outputs=("y", "z")),
+    target(after=("matmul", "x", "w"), outputs=("y", "z"), **TURNED),
 )  # fmt: skip
 
 
 def fuse_dequantize(graph):
     """matmul(x, dequantize(q, s)) becomes matmul(x, q as floats) * s, where s can leave the sum.
 
-    Graph -> Graph. Only the second operand matters, and only if it is a matrix (two axes). Its scale s
-    has two axes, too. A matmul sums along axis 0 of that matrix, and with transpose_b along axis 1. If
-    s has length 1 along the summed axis, all terms of a sum have the same factor, and it can be
-    multiplied once, behind the sum:
+    Graph -> Graph. Only the second operand matters, and only where q and s have two axes each. A matmul
+    sums along axis 0 of its second operand, and with transpose_b along axis 1. If s has length 1 along
+    the summed axis, all terms of a sum have the same factor, and it can be multiplied once, behind the
+    sum:
 
         w = dequantize(q, s)      becomes     w = dequantize(q, s)
         y = matmul(x, w)                      y.wide = cast(q) {dtype="f32"}
@@ -327,8 +445,7 @@ def fuse_dequantize(graph):
                                               y = mul(y.sum, y.scale)
 
     y.scale has one axis, whatever the layout of s: mul then matches it with the columns of y.sum. The
-    flags of the matmul stay as they are. w may stay (chapter 05). A matmul whose scale cannot leave
-    stays as it is.
+    flags of the matmul stay as they are. w may stay (chapter 05). Every other matmul stays as it is.
     """
     nodes, known = [], {}
 
@@ -342,10 +459,10 @@ def fuse_dequantize(graph):
     ### BEGIN SOLUTION
     for node in graph.nodes:
         w = known[node.inputs[1]] if node.op == "matmul" else node
-        if node.op == "matmul" and w.op == "dequantize" and len(w.type.shape) == 2:
-            q, s = w.inputs
-            if known[s].type.shape[1 if node.value.transpose_b else 0] == 1:
-                name = node.name
+        if node.op == "matmul" and w.op == "dequantize":
+            (q, s), name = w.inputs, node.name
+            shape, summed = known[s].type.shape, 1 if node.value.transpose_b else 0
+            if len(known[q].type.shape) == len(shape) == 2 and shape[summed] == 1:
                 emit(name + ".wide", "cast", q, dtype=w.type.dtype)
                 emit(name + ".sum", "matmul", node.inputs[0], name + ".wide", **dict(node.value))
                 emit(name + ".scale", "reshape", s, shape=(known[s].type.size,))
@@ -360,25 +477,42 @@ def fuse_dequantize(graph):
 def unfused(graph: Graph) -> int:
     """Needed matmuls whose second operand has a scale that could leave."""
     graph = dce(graph).graph
-    nodes, count = defs(graph), 0
-    for node in graph.nodes:
-        w = nodes[node.inputs[1]] if node.op == "matmul" else node
-        if node.op == "matmul" and w.op == "dequantize" and len(w.type.shape) == 2:
-            count += nodes[w.inputs[1]].type.shape[int(node.value.transpose_b)] == 1
-    return count
+    nodes = defs(graph)
+    products = [(node, nodes[node.inputs[1]]) for node in graph.nodes if node.op == "matmul"]
+    return sum(w.op == "dequantize" and two_axes(*(nodes[one] for one in w.inputs)) and summed_length(node, nodes[w.inputs[1]]) == 1
+               for node, w in products)
 
 
-def fuse_by_package(graph):
-    """The package's pass does the first operand, too."""
-    return package_fuse(graph).graph
+def two_axes(*nodes: Node) -> bool:
+    return all(len(node.type.shape) == 2 for node in nodes)
 
 
 def summed_length(node: Node, scale: Node) -> int:
     return scale.type.shape[1 if node.value.transpose_b else 0]
 
 
-def fuse_variant(graph, moves: Callable = lambda node, scale: summed_length(node, scale) == 1, cast=True, flags=True, scaled=True,
-                 reshaped=True, matrices=True, drop=False, onto_x=False):
+def fuse_by_builder(graph):
+    """Moves scales with one axis or none, too, and shapes them by the columns of the result."""
+    builder = Builder(graph.name)
+    for node in graph.nodes:
+        w = graph[node.inputs[1]] if node.op == "matmul" else None
+        if w is None or w.op != "dequantize" or len(graph[w.inputs[0]].type.shape) != 2 or len(graph[w.inputs[1]].type.shape) > 2:
+            builder.add(node)
+            continue
+        (q, s), turned = w.inputs, node.value.transpose_b
+        rows, columns = np.atleast_2d(np.empty(graph[s].type.shape)).shape
+        if (columns if turned else rows) != 1:
+            builder.add(node)
+            continue
+        factor = builder.emit("reshape", s, shape=(rows if turned else columns,))
+        total = builder.emit("matmul", node.inputs[0], builder.emit("cast", q, dtype="f32"), **dict(node.value))
+        builder.emit("mul", factor, total, name=node.name)
+    return builder.build(dict(graph.outputs))
+
+
+def fuse_variant(graph, moves: Callable = lambda node, scale: summed_length(node, scale) == 1, axes: Callable = two_axes, cast=True,
+                 flags=True, scaled=True, shape: Callable | None = lambda node, scale: (scale.type.size,), drop=False, onto_x=False,
+                 first=False):
     """The solution with one thing changed; the mistakes below are made of it."""
     nodes, known, gone = [], {}, set()
 
@@ -389,21 +523,23 @@ def fuse_variant(graph, moves: Callable = lambda node, scale: summed_length(node
 
     for node in graph.nodes:
         w = known[node.inputs[1]] if node.op == "matmul" else node
-        if node.op == "matmul" and w.op == "dequantize" and (len(w.type.shape) == 2 or not matrices) and moves(node, known[w.inputs[1]]):
-            (x, _), (q, s), name, of_sum = node.inputs, w.inputs, node.name, dict(node.value) if flags else {}
-            wide, factor = q, s
+        if first and node.op == "matmul" and w.op != "dequantize":
+            w = known[node.inputs[0]]
+        q, s = [known[name] for name in w.inputs] if node.op == "matmul" and w.op == "dequantize" else (node, node)
+        if s is not node and axes(q, s) and moves(node, s):
+            x, name, of_sum, wide = node.inputs[0], node.name, dict(node.value) if flags else {}, q.name
+            factor = name + ".scale" if shape else s.name
             if cast:
-                emit(wide := name + ".wide", "cast", q, dtype="f32")
-            if reshaped:
-                emit(factor := name + ".scale", "reshape", s, shape=(known[s].type.size,))
+                emit(wide := name + ".wide", "cast", q.name, dtype="f32")
+            if not onto_x:
+                emit(name + ".sum" if scaled else name, "matmul", x, wide, **of_sum)
+            if shape and scaled:
+                emit(factor, "reshape", s.name, shape=shape(node, s))
             if onto_x:
                 emit(name + ".x", "mul", x, factor)
                 emit(name, "matmul", name + ".x", wide, **of_sum)
             elif scaled:
-                emit(name + ".sum", "matmul", x, wide, **of_sum)
                 emit(name, "mul", name + ".sum", factor)
-            else:
-                emit(name, "matmul", x, wide, **of_sum)
             gone |= {w.name} if drop else set()
             continue
         known[node.name] = node
@@ -416,8 +552,18 @@ def fuse_clean(graph):
     return dce(fuse_variant(graph)).graph
 
 
+def fuse_nothing(graph):
+    return graph
+
+
 def fuse_any_scale(graph):
     return fuse_variant(graph, moves=lambda node, scale: True)
+
+
+def fuse_any_scale_by_axis(graph):
+    """Takes the length of the other axis of the scale for its shape, and does not ask for the summed one."""
+    return fuse_variant(graph, moves=lambda node, scale: True,
+                        shape=lambda node, scale: (scale.type.shape[0 if node.value.transpose_b else 1],))
 
 
 def fuse_without_the_flag(graph):
@@ -441,7 +587,7 @@ def fuse_without_cast(graph):
 
 
 def fuse_without_reshape(graph):
-    return fuse_variant(graph, reshaped=False)
+    return fuse_variant(graph, shape=None)
 
 
 def fuse_loses_flags(graph):
@@ -452,16 +598,41 @@ def fuse_numbers_only(graph):
     return fuse_variant(graph, moves=lambda node, scale: scale.type.size == 1)
 
 
+def fuse_constants_only(graph):
+    return fuse_variant(graph, moves=lambda node, scale: scale.op == "const" and summed_length(node, scale) == 1)
+
+
 def fuse_straight_only(graph):
     return fuse_variant(graph, moves=lambda node, scale: not node.value.transpose_b and summed_length(node, scale) == 1)
+
+
+def fuse_first_too(graph):
+    return fuse_variant(graph, first=True)
 
 
 def fuse_drops_weight(graph):
     return fuse_variant(graph, drop=True)
 
 
+def fuse_asks_no_axes(graph):
+    return fuse_variant(graph, axes=lambda q, s: True)
+
+
+def fuse_asks_only_w(graph):
+    return fuse_variant(graph, axes=lambda q, s: max(len(q.type.shape), len(s.type.shape)) == 2)
+
+
+def fuse_asks_only_q(graph):
+    return fuse_variant(graph, axes=lambda q, s: two_axes(q))
+
+
+def fuse_asks_only_s(graph):
+    return fuse_variant(graph, axes=lambda q, s: two_axes(s))
+
+
 def fuse_any_rank(graph):
-    return fuse_variant(graph, matrices=False, moves=lambda node, scale: scale.type.shape[-1 if node.value.transpose_b else -2] == 1)
+    return fuse_variant(graph, axes=lambda q, s: len(s.type.shape) > 1,
+                        moves=lambda node, scale: scale.type.shape[-1 if node.value.transpose_b else -2] == 1)
 
 
 # ---- the stretch: 2 of each 4 -------------------------------------------------------------------------------------
@@ -498,6 +669,23 @@ def prune_by_the_package(w):
     return np.where(mask_24(w), w, np.float32(0))
 
 
+def prune_by_a_mask(w):
+    """Multiplies by the mask, which makes -0.0 of negative numbers."""
+    groups = w.reshape(-1, 4)
+    rank = np.argsort(np.argsort(-np.abs(groups), axis=1, kind="stable"), axis=1)
+    return (groups * (rank < 2)).reshape(w.shape)
+
+
+def with_one_zero(function: Callable) -> Callable:
+    """What the function gives, with 0.0 for -0.0: either is a number left out."""
+
+    def call(w):
+        pruned = function(w)
+        return np.where(pruned == 0, pruned.dtype.type(0), pruned) if type(pruned) is np.ndarray and pruned.dtype.kind == "f" else pruned
+
+    return call
+
+
 def prune_variant(w, key: Callable = lambda groups: -np.abs(groups), kept=2, in_place=False):
     groups = w.reshape(-1, 4)
     order = np.argsort(key(groups), axis=1, kind="stable")
@@ -516,6 +704,30 @@ def prune_the_large(w):
 
 def prune_three(w):
     return prune_variant(w, kept=1)
+
+
+def prune_in_place(w):
+    return prune_variant(w, in_place=True)
+
+
+def prune_in_doubles(w):
+    return prune_variant(w).astype(np.float64)
+
+
+def prune_in_halves(w):
+    return prune_variant(w).astype(np.float16)
+
+
+def prune_one_argsort(w):
+    """Takes the places in order for the rank of each place."""
+    groups = w.reshape(-1, 4)
+    return np.where(np.argsort(-np.abs(groups), axis=1, kind="stable") < 2, groups, np.float32(0)).reshape(w.shape)
+
+
+def prune_above(w):
+    """Keeps what is larger than the third largest."""
+    sizes = np.abs(w.reshape(-1, 4))
+    return np.where(sizes > np.sort(sizes, axis=1)[:, 1:2], w.reshape(-1, 4), np.float32(0)).reshape(w.shape)
 
 
 def prune_ties_from_the_right(w):
@@ -558,7 +770,10 @@ def prune_cases() -> list[tuple]:
 
 def explain_prune(case: tuple, want, got) -> tuple[str, ...]:
     yours = got.tolist() if isinstance(got, np.ndarray) else repr(got)
-    return f"w = {case[0].tolist()}", f"it should give {want.tolist()}", f"and gives      {yours}"
+    head = f"w = {case[0].tolist()}"
+    if isinstance(got, np.ndarray) and (got.dtype, got.shape) != (want.dtype, want.shape):
+        return head, f"the result should be {want.dtype}{list(want.shape)}, and is {got.dtype}{list(got.shape)}"
+    return head, f"it should give {want.tolist()}", f"and gives      {yours}"
 
 
 # ---- to refute ----------------------------------------------------------------------------------------------------
@@ -567,16 +782,16 @@ def explain_prune(case: tuple, want, got) -> tuple[str, ...]:
 def relu_on_integers(graph):
     """Computes relu on the integers, before the scale.
 
-    maximum(dequantize(q, s), 0) becomes dequantize(maximum(q, 0), s).
+    maximum(dequantize(q, s), 0.0) becomes dequantize(maximum(q, 0), s).
     """
     nodes, known = [], {}
     for node in graph.nodes:
         w, zero = [known[name] for name in node.inputs] if node.op == "maximum" else (node, node)
-        if w is not node and w.op == "dequantize" and zero.op == "const" and not zero.value.array.any():
+        if w.op == "dequantize" and zero.op == "const" and not any(zero.value.data) and node.type == w.type:
             q, s = w.inputs
             value = Const.of(np.zeros((), DTYPES[known[q].type.dtype]))
-            none = Node(node.name + ".zero", "const", (), value, value.type)
-            low = Node(node.name + ".low", "maximum", (q, none.name), None, known[q].type)
+            none = Node(fresh(node.name + ".zero", defs(graph)), "const", (), value, value.type)
+            low = Node(fresh(node.name + ".low", defs(graph)), "maximum", (q, none.name), None, known[q].type)
             nodes += [none, low]
             node = Node(node.name, "dequantize", (low.name, s), None, node.type)
         known[node.name] = node
@@ -584,16 +799,21 @@ def relu_on_integers(graph):
     return Graph(graph.name, tuple(nodes), graph.outputs)
 
 
-def drop_every_pair(graph):
-    """quantize(dequantize(q, s), s) is q again: whoever read it reads q."""
+def drop_pairs_in_range(graph):
+    """quantize(dequantize(q, s), s) is q again, if the scale is a constant, not 0, and no q * s is infinite:
+    whoever read it reads q."""
     known, nodes, stands_for = {}, [], {}
     for node in graph.nodes:
         inputs = tuple(stands_for.get(name, name) for name in node.inputs)
         node = Node(node.name, node.op, inputs, node.value, node.type, node.origin)
         inner = known[node.inputs[0]] if node.op == "quantize" else node
         if node.op == "quantize" and inner.op == "dequantize" and node.inputs[1] == inner.inputs[1]:
-            if known[inner.inputs[0]].type == node.type:
-                stands_for[node.name] = inner.inputs[0]
+            q, s = [known[name] for name in inner.inputs]
+            if s.op == "const" and q.type == node.type and s.value.array.all():
+                facts = np.iinfo(DTYPES[q.type.dtype])
+                ends = s.value.array * s.value.array.dtype.type(facts.min), s.value.array * s.value.array.dtype.type(facts.max)
+                if np.isfinite(ends).all():
+                    stands_for[node.name] = q.name
         known[node.name] = node
         nodes.append(node)
     outputs = tuple((public, stands_for.get(value, value)) for public, value in graph.outputs)
@@ -605,22 +825,49 @@ def relu_graph(scale: str) -> Graph:
                  "  y = maximum(w, zero)\n  return y\n}")
 
 
-def pair_graph(scale: str) -> Graph:
-    return parse(f"graph mine(q: i8[4]) -> (y) {{\n  s = const({scale}) : f32[]\n  w = dequantize(q, s)\n"
-                 '  y = quantize(w, s) {dtype="i8"}\n  return y\n}')
+def pair_graph(scale: str, dtype: str = "i8") -> Graph:
+    return parse(f"graph mine(q: {dtype}[4]) -> (y) {{\n  s = const({scale}) : f32[]\n  w = dequantize(q, s)\n"
+                 f'  y = quantize(w, s) {{dtype="{dtype}"}}\n  return y\n}}')
 
 
 def no_harm_of_relu(graph: Graph, got: Graph) -> str:
     if got == graph:
-        return "The pass did nothing here. It wants a maximum of a dequantize and a constant zero, in this order."
+        return ("The pass did nothing here. It wants a maximum of a dequantize and a constant 0.0, in this order, and of no other"
+                " shape than the dequantize has.")
     return "Here s * max(q, 0) is max(s * q, 0). For which s is the larger of two numbers no longer the larger one after scaling?"
+
+
+def lesson_of_relu(graph: Graph) -> str:
+    """What went wrong depends on the scale."""
+    nodes = defs(graph)
+    scales = [nodes[node.inputs[1]] for node in graph.nodes if node.op == "dequantize"]
+    values = [number for scale in scales if scale.op == "const" for number in scale.value.array.flat]
+    why = next((why for is_so, why in RELU_WRONG if any(map(is_so, values))), "Nobody knows the sign of a scale that is no constant.")
+    return (f"s * max(q, 0) is max(s * q, 0) for every finite s above 0. {why} Scales that are learned, or into which a norm was folded,"
+            " can be negative.")
+
+
+RELU_WRONG = (
+    (lambda s: s < 0, "A negative factor turns the order round, and makes of each maximum a minimum."),
+    (np.isinf, "Infinity times 0 is NaN, and the integers that relu makes 0 had no NaN before."),
+    (lambda s: s == 0, "Here both are zeros, and their signs differ."),
+)  # is it so? -> what is wrong then
 
 
 def no_harm_of_pair(graph: Graph, got: Graph) -> str:
     if got == graph:
-        return "The pass did nothing here. It wants a quantize of a dequantize, with the same scale."
-    return "q * s / s comes out as q here. What can q * s become in float32, so that the division does not bring it back?"
+        return ("The pass did nothing here. It wants a quantize of a dequantize, with the same constant scale, which is not 0 and makes"
+                " no q * s infinite.")
+    return "q * s / s comes out as q here, for every q of this type. Which integers can a float of this type not tell apart?"
 
+
+DOUBLES_INSIDE = ("float64 on the way gives other halves than float32, and they are rounded another way: divide float32 by float32.")
+ANY_SCALE = "This scale changes along the summed axis: each term has its own factor, and none can leave the sum."
+HOW_MANY = "Ask how many axes q and s have before you ask for a length. Unless each has two, the matmul stays as it is."
+IN_FLOATS = ("28 / 100 is rounded to a float, and 25 times that comes out above 7, so that k is 8. Multiply first, in whole numbers:"
+             " n * percent, and then divide by 100.")
+AMONG_GAPS = ("np.percentile counts the n - 1 gaps between the numbers here, and k counts the n numbers: take the index k - 1 of"
+              " the sorted sizes.")
 
 EXERCISES = (
     Exercise(
@@ -646,13 +893,23 @@ EXERCISES = (
                  " np.abs first."),
          Mistake(quantize_without_guard, "wrong-value", "A row of zeros gets the scale 0, and 0 / 0 is no number. Where the scale would"
                  " be 0, it is 1."),
+         Mistake(quantize_sizes_first, "wrong-value", "The largest size is not 0 here, and the scale is: a number so small, divided by"
+                 " 127, is 0 in float32. Ask the scale."),
+         Mistake(quantize_one_too_early, "wrong-value", "The 1 stands in for the largest size here, so the scale is 1 / 127. Divide"
+                 " first, then put 1 where the scale is 0."),
          Mistake(quantize_wrapping, "wrong-value", "What does not fit wraps around to the other sign. Quantizing saturates: hold the"
                  " steps between -127 and 127."),
          Mistake(quantize_to_minus_128, "wrong-value", "The range is the same on both sides, -127 to 127; -128 has no partner."),
          Mistake(quantize_as_floats, "wrong-value", "q has the right values, but as float32, in four bytes each: make it int8."),
          Mistake(quantize_in_doubles, "wrong-value", "The scale is a float64: keep to float32 all the way."),
+         Mistake(quantize_doubles_inside, "wrong-value", DOUBLES_INSIDE),
+         Mistake(quantize_doubles_quotient, "wrong-value", DOUBLES_INSIDE),
          Mistake(quantize_flat_scales, "wrong-value", "The scales lost an axis: keep it, and q * scale works row by row."),
          Mistake(quantize_without_clip, "wrong-value", "clip is forgotten: no size counts for more than clip."),
+         Mistake(quantize_clips_only_weights, "wrong-value", "The weights are clipped, and the scale still reaches as far as they did."
+                 " It is the largest size that counts for clip at most."),
+         Mistake(quantize_swapped, "wrong-value", "The two are the wrong way round: q first, then scale."),
+         Mistake(quantize_in_place, "mutated", "w /= scale writes into the caller's weights; w / scale makes a new array."),
          Mistake(quantize_inverse, "wrong-value", "q * scale is w, so q is w divided by scale, not multiplied.")),
         (quantize_by_rows, quantize_clip_first),
         probes=tuple(weight_cases()),
@@ -670,18 +927,31 @@ EXERCISES = (
                  " saturate."),
          Mistake(scale_without_sizes, "wrong-value", "Negative numbers need room as well: take the sizes, np.abs."),
          Mistake(scale_rounded_down, "wrong-value", "Rounded down, fewer numbers fit than were asked for: k is rounded up."),
+         Mistake(scale_of_a_fraction, "wrong-value", IN_FLOATS),
+         Mistake(scale_by_numpy, "wrong-value", IN_FLOATS),
          Mistake(scale_one_further, "wrong-value", "The k-th smallest has the index k - 1."),
+         Mistake(scale_index_k, "raises", "The k-th smallest has the index k - 1: with percent=100, k is the number of all."),
+         Mistake(scale_descending, "wrong-value", "This is the k-th largest size. The k-th smallest is wanted: sort upwards."),
          Mistake(scale_share_of_range, "wrong-value", "This is a share of the largest size. A percentile counts numbers: so many of them"
                  " are not larger."),
+         Mistake(scale_part_of_range, "wrong-value", "This is a share of the largest size. A percentile counts numbers: so many of them"
+                 " are not larger."),
          Mistake(scale_last_sample, "wrong-value", "Only the last sample counts here. All numbers of all samples do."),
+         Mistake(scale_largest_of_samples, "wrong-value", "This looks at each sample alone, and takes the largest of the ranges. Lay all"
+                 " numbers into one row first."),
          Mistake(scale_of_maxima, "wrong-value", "Each sample gives only its largest number here, so the small ones are not counted."),
          Mistake(scale_interpolated, "wrong-value", "np.percentile lies between two numbers, unless told otherwise. The k-th smallest size"
                  " is wanted."),
+         Mistake(scale_higher, "wrong-value", AMONG_GAPS),
+         Mistake(scale_lower, "wrong-value", AMONG_GAPS),
+         Mistake(scale_nearest, "wrong-value", AMONG_GAPS),
+         Mistake(scale_unique, "wrong-value", "np.unique keeps one of several equal sizes, and all of them count: np.sort."),
+         Mistake(scale_in_place, "mutated", "out= writes the sizes into the caller's sample; np.abs(sample) makes a new array."),
          Mistake(scale_zero, "wrong-value", "If all that was seen is 0, the scale would be 0, and dividing by it gives no number:"
                  " return 1."),
          Mistake(scale_range, "wrong-value", "This is the range. 127 steps must reach that far: divide."),
          Mistake(scale_in_double, "wrong-value", "The scale is a float64: make it float32.")),
-        (scale_by_numpy, scale_by_counting),
+        (scale_by_partition, scale_by_counting),
         probes=tuple(scale_cases()),
         praise="percent=100 is min-max. Whether an outlier may saturate is no question of statistics: measure the model's error.",
     ),
@@ -689,14 +959,16 @@ EXERCISES = (
         "12", "The scale behind the product", fuse_dequantize,
         lambda function: judge_pass(function, FUSE_SPACE, fuse_dequantize, left=unfused, targets=FUSE_TARGETS),
         ("A factor that all terms of a sum share can be taken out of the sum. Which axis of w does the matmul sum along?",
-         "For each matmul: is the second operand a dequantize, and a matrix? The summed axis is 0, or 1 with transpose_b. If the scale has"
-         " length 1 there, emit four nodes: the cast of q, the matmul of it with the same flags, the scale with one axis, and the mul,"
-         " which has the old name. All other nodes are kept.",
+         "For each matmul: is the second operand a dequantize, and have its q and its s two axes each? The summed axis is 0, or 1 with"
+         " transpose_b. If s has length 1 there, emit four nodes: the cast of q, the matmul of it with the same flags, the scale"
+         " with one axis, and the mul, which has the old name. All other nodes are kept.",
          "for node in graph.nodes:\n    w = known[node.inputs[1]] if node.op == 'matmul' else node\n    if ... and w.op =="
-         " 'dequantize' and ...:\n        q, s = w.inputs\n        if known[s].type.shape[...] == 1:\n            emit(node.name +"
-         " '.wide', 'cast', q, dtype='f32')\n            ...\n            continue\n    known[node.name] = ...\n    nodes.append(...)"),
-        (Mistake(fuse_any_scale, "wrong-value", "This scale changes along the summed axis: each term has its own factor, and none can"
-                 " leave the sum."),
+         " 'dequantize':\n        q, s = w.inputs\n        shape = known[s].type.shape\n        if ... and shape[...] == 1:\n"
+         "            emit(node.name + '.wide', 'cast', q, dtype='f32')\n            ...\n            continue\n"
+         "    known[node.name] = ...\n    nodes.append(...)"),
+        (Mistake(fuse_nothing, "did-nothing", "Here is a scale that can leave: s has length 1 along the axis of w that is summed."),
+         Mistake(fuse_any_scale, "wrong-value", ANY_SCALE),
+         Mistake(fuse_any_scale_by_axis, "raises", ANY_SCALE),
          Mistake(fuse_without_the_flag, "wrong-value", "With transpose_b the sum runs along axis 1 of w. Look at the flag before you ask"
                  " the scale."),
          Mistake(fuse_wrong_axis, "wrong-value", "You ask the other axis, the one that the result keeps. The scale must be constant along"
@@ -710,19 +982,28 @@ EXERCISES = (
          Mistake(fuse_loses_flags, "wrong-value", "The new matmul needs the flags of the old one: **dict(node.value)."),
          Mistake(fuse_numbers_only, "did-nothing", "A scale for each column can leave the sum as well: it only must not change along the"
                  " summed axis."),
+         Mistake(fuse_constants_only, "did-nothing", "This scale is computed, and no constant. It can leave as well: only its shape"
+                 " counts, and that is in its type."),
          Mistake(fuse_straight_only, "did-nothing", "With transpose_b the scale can leave, too, if it is constant along axis 1."),
+         Mistake(fuse_first_too, "wrong-value", "Here the first operand is dequantized, and not the second. Its scale goes with other axes:"
+                 " only the second operand is meant."),
          Mistake(fuse_drops_weight, "invalid", "Others may read the dequantized weights. Leave the node: what is dead is for dce."),
-         Mistake(fuse_any_rank, "raises", "With three axes there is a scale for each matrix of the stack, and one axis cannot hold"
-                 " them: only matrices are meant.")),
-        (fuse_by_package, fuse_clean),
+         Mistake(fuse_asks_no_axes, "raises", HOW_MANY),
+         Mistake(fuse_asks_only_w, "raises", HOW_MANY),
+         Mistake(fuse_asks_only_q, "raises", HOW_MANY),
+         Mistake(fuse_asks_only_s, "raises", HOW_MANY),
+         Mistake(fuse_any_rank, "lost", "A scale with three axes makes w a stack of matrices, and q is one. Only where q and s have two"
+                 " axes each does the scale leave.")),
+        (fuse_by_builder, fuse_clean),
         probes=tuple((graph,) for graph in FUSE_TARGETS),
-        praise="A multiplication for each result, where it was one for each weight; and what is summed are integers. With scales"
-               " that are no powers of two the rounding differs a little: so this is no pass of the standard pipeline.",
+        praise="A multiplication for each result, where it was one for each weight. And if x is quantized, too, integers are all that"
+               " is summed. With scales that are no powers of two the rounding differs a little: so this is no pass of the standard"
+               " pipeline.",
         is_pass=True,
     ),
     Exercise(
         "12", "Two of each four", prune_2_4,
-        lambda function: judge_calls(function, prune_cases(), prune_2_4, explain=explain_prune),
+        lambda function: judge_calls(function, prune_cases(), with_one_zero(prune_2_4), explain=explain_prune),
         ("Make the groups an axis of their own: then it is one small problem, many times.",
          "Reshape to rows of 4. Order each by size, the largest first, with a stable sort, so that equal ones stay in order. The places"
          " from the third on become 0, in a copy. Reshape back.",
@@ -731,7 +1012,14 @@ EXERCISES = (
         (Mistake(prune_by_value, "wrong-value", "A large negative number matters as much as a positive one: compare the sizes."),
          Mistake(prune_the_large, "wrong-value", "These are the two smallest that stayed. The largest matter most."),
          Mistake(prune_three, "wrong-value", "Only one of four is left. Two stay."),
-         Mistake(prune_ties_from_the_right, "wrong-value", "Of equal sizes the one further left stays: use a stable sort."),
+         Mistake(prune_ties_from_the_right, "wrong-value", "Of equal sizes the one further left stays. In ascending order it comes first and"
+                 " goes first: sort the negative sizes, with kind='stable'."),
+         Mistake(prune_one_argsort, "wrong-value", "argsort says which place is first, second and so on, and not how each place ranks. The"
+                 " ranks are argsort of that again."),
+         Mistake(prune_above, "wrong-value", "With equal sizes, fewer than two are above the third largest. Keep two by place."),
+         Mistake(prune_in_place, "mutated", "A reshape is a view of the caller's w: copy before you write zeros."),
+         Mistake(prune_in_doubles, "wrong-value", "The numbers are right, as float64: the result has the dtype of w."),
+         Mistake(prune_in_halves, "wrong-value", "The result is float16: the weights that stay are not to be rounded."),
          Mistake(prune_by_threshold, "wrong-value", "With equal sizes, more than two reach the threshold, and three numbers do not fit"
                  " into the format. Keep two by place."),
          Mistake(prune_columns, "wrong-value", "These groups run down the columns. A group is 4 neighbours in a row."),
@@ -739,22 +1027,18 @@ EXERCISES = (
                  " format can leave the zeros out."),
          Mistake(prune_compressed, "wrong-value", "The zeros are left out, so the shape is another one. Here they stay as zeros;"
                  " storing less comes after.")),
-        (prune_by_loops, prune_by_the_package),
-        probes=tuple(prune_cases()),
+        (prune_by_loops, prune_by_the_package, prune_by_a_mask),
+        probes=tuple(prune_cases()), adapt=with_one_zero,
         praise="What is left is predictable: half the values, and two bits each for their places.",
         stretch=True,
     ),
 )  # fmt: skip
 
 REFUTATIONS = (
+    Refutation("12", relu_on_integers, relu_graph("0.5"), relu_graph("-0.5"), no_harm_of_relu, lesson_of_relu),
     Refutation(
-        "12", relu_on_integers, relu_graph("0.5"), relu_graph("-0.5"), no_harm_of_relu,
-        "s * max(q, 0) is max(s * q, 0) for a finite s above 0. A negative factor turns the order round, and makes of each maximum a"
-        " minimum. Scales that are learned, or into which a norm was folded, can be negative; and nobody knows the sign of an input.",
-    ),
-    Refutation(
-        "12", drop_every_pair, pair_graph("0.5"), pair_graph("1e+38"), no_harm_of_pair,
-        "Too large a scale makes q * s infinite, and dividing does not bring that back; a scale of 0 gives 0 / 0. So the package's pass"
-        " asks the constant scale first, and leaves the pair if it does not know it.",
+        "12", drop_pairs_in_range, pair_graph("0.5"), pair_graph("0.5", "i32"), no_harm_of_pair,
+        "The range of the scale is not all that counts. float32 has 24 binary digits, so it has no 16,777,217, and i32 has; float16 has 11,"
+        " and no 2,049. The package's pass asks for the type as well: i8 and i16 fit into float32, and i32 goes with float64 alone.",
     ),
 )  # fmt: skip
