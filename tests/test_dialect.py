@@ -187,13 +187,16 @@ def test_nvrtc_compiles_every_expression(arch):
 # ---- the float32 functions ------------------------------------------------------------------------------------------
 
 MATH = [name for name, text in float32_functions().items() if re.search(r"[\d.]+ ulp", text)]
+EACH = ("sin_each_f32", "cos_each_f32")
 VARIANTS = {"this machine": C_FLAGS, "no fused multiply-add": ("-O2", "-ffp-contract=off", "-fwrapv")}
 
 
 @pytest.fixture(scope="module")
 def math(tmp_path_factory) -> tuple[dict[str, ctypes.CDLL], str]:
     folder = tmp_path_factory.mktemp("math")
-    text = C.prologue(MATH)
+    text = C.prologue([*MATH, *EACH])
+    for name in EACH:
+        text += f"void v_{name}(const float *x, const float *y, float *restrict out, long n) {{ {name}(out, x, n); }}\n"
     for name in MATH:
         second = "y" if name == "pow_f32" else "x"
         text += (f"void v_{name}(const float *x, const float *y, float *restrict out, long n) {{\n"
@@ -246,13 +249,34 @@ def test_a_function_is_as_exact_as_its_comment_says(math, name, variant):
 
 
 @needs_compiler
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("name", EACH)
+def test_many_at_once(math, name, variant):
+    """Near 0 and near the zeros of the function, far away, and both in one array, whose bits are those of each alone."""
+    function, one = getattr(math[0][variant], f"v_{name}"), OPS[name.removesuffix("_each_f32")].numpy
+    rng, shift = np.random.default_rng(3), 0.5 * name.startswith("cos")
+    zeros = ((rng.integers(-80_000, 80_000, 1 << 16) + shift) * np.pi).astype(np.float32)
+    near = np.concatenate([rng.uniform(-1, 1, 1 << 18) * np.exp(rng.uniform(-90, 12, 1 << 18)), zeros, [0.0, -0.0]]).astype(np.float32)
+    far = np.concatenate([random_bits("f32", 1 << 18), SPECIAL["f32"], np.array([2.0**18, -(2.0**18)], np.float32)])
+    with np.errstate(all="ignore"):
+        results = {}
+        for kind, x in {"near": near, "far": far, "both": np.concatenate([near, far])}.items():
+            results[kind] = call(function, [x, x], "f32")
+            exact = one(x.astype(np.float64))
+            assert ulps(results[kind], exact).max() <= OPS[name.removesuffix("_each_f32")].ulp
+            zero = (results[kind] == 0) & (exact == 0)
+            assert (np.signbit(results[kind]) == np.signbit(exact))[zero].all()
+    assert same_bits(results["both"], np.concatenate([results["near"], results["far"]]))
+
+
+@needs_compiler
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="what vectorizes depends on the processor")
 def test_gcc_vectorizes_every_function(math):
     if not math[1]:
         pytest.skip("the compiler is not gcc, and does not say what it vectorized")
     assert math[1].count("loop vectorized") >= len(MATH)
     lines = {int(line) for line in re.findall(r"said\.c:(\d+):\d+: optimized: loop vectorized", math[1])}
-    assert len(lines) == len(MATH)
+    assert len(lines) == len(MATH) + 1 + 2 * len(EACH)  # all_near, and the two loops of each
 
 
 # ---- text -----------------------------------------------------------------------------------------------------------

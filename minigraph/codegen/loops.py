@@ -54,6 +54,12 @@ class Body:
             return literal
         return element(self.writer.pointer(one), self.terms[one])
 
+    def row(self, one: Operand) -> str | None:
+        """Where the elements of a block of an operand begin, if they lie one after the other."""
+        if self.writer.literal(one.value) is not None or self.terms[one] != [("block", 1), ("i", 1)]:
+            return None
+        return f"&{self.writer.pointer(one)}[block]"
+
     def loads(self, nodes: list[str]) -> list[str]:
         """Lines that read once what these nodes use more than once."""
         lines = []
@@ -98,22 +104,32 @@ def map_kernel(plan: Plan, launch: Launch, dialect: Dialect, threads: int = 1, p
     body.index(names, loops)
     nodes, output = list(launch.nodes), writer.name(launch.name)
     label, lengths = f"{launch.kind}_{launch.name}", [length for length, _ in loops]
-    if dialect.name == "c" and len(loops) == 1 and len(stages := cut(writer, nodes)) > 1 and lengths[0] >= STAGE // 8:
-        lines = staged(body, stages, output, lengths[0], threads)
-        return writer.finish(label, lines, output)
+    if dialect.name == "c" and len(loops) == 1 and lengths[0] >= STAGE // 8:
+        stages = cut(writer, nodes)
+        if len(stages) > 1 or each(writer, nodes[0]):
+            return writer.finish(label, staged(body, stages, output, lengths[0], threads), output)
     lines = body.stored(nodes, element(output, [(name, strides[-1]) for name, (_, strides) in zip(names, loops)]))
     if dialect.name == "cuda":
         return writer.finish(label, cuda_thread(names, lengths) + lines, output, grid=blocks(prod(lengths)), block=(BLOCK, 1))
     return writer.finish(label, nest(names, lengths, lines, threads), output)
 
 
+def each(writer: Writer, name: str) -> str | None:
+    """The helper that computes a node for many elements at once, where there is one."""
+    helper = f"{writer.plan.nodes[name].op}_each_{writer.dtype(name)}"
+    return helper if helper in writer.dialect.helpers else None
+
+
 def cut(writer: Writer, nodes: list[str]) -> list[list[str]]:
-    """The nodes in stages: with several functions like exp or sin in one loop its registers run out, so each ends a stage."""
+    """The nodes in stages: with several functions like exp or tanh in one loop its registers run out, so each ends a stage.
+    A node with a helper for many elements is a stage of its own."""
     costly = [name for name in nodes if writer.dialect.costly(OPS[writer.plan.nodes[name].op], writer.dtype(name))]
     stages: list[list[str]] = [[]]
     for name in nodes:
+        if each(writer, name) and stages[-1]:
+            stages.append([])
         stages[-1].append(name)
-        if name in costly[:-1] and name != nodes[-1]:
+        if (name in costly[:-1] or each(writer, name)) and name != nodes[-1]:
             stages.append([])
     return stages
 
@@ -129,6 +145,14 @@ def staged(body: Body, stages: list[list[str]], output: str, length: int, thread
     arrays = {name: writer.name(f"{name}_part") for name in crossing}
     lines = [f"{writer.type(name)} {text}[{size}];" for name, text in arrays.items()]
     for number, stage in enumerate(stages):
+        if call := each(writer, stage[0]):
+            operand, last = body.reads[stage[0]][0], number == len(stages) - 1
+            row = arrays[operand] if operand in arrays else body.row(operand)
+            if row is not None:
+                writer.helpers.add(call)
+                lines.append(f"{call}({f'&{output}[block]' if last else arrays[stage[0]]}, {row}, size);")
+                body.text[stage[0]] = f"{output if last else arrays[stage[0]]}[i]"
+                continue
         before = dict(body.text)
         inner = body.loads(stage)
         for name in stage:
