@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .access import Access, squeeze, view, whole
+from .access import Access, row_major, squeeze, view, whole
 from .errors import PassError, RunError, nearest
 from .fusion import Cluster, Partition, fuse
-from .ir import Graph, Node, defs
+from .ir import Graph, Node, defs, users
 from .ops import OPS
 from .planners import Buffer, Placement, greedy_by_size
 from .types import Type, splat
@@ -111,13 +111,16 @@ def make_plan(partition: Partition | Graph, donate: Iterable[str] = (), planner:
             raise RunError(f"cannot donate '{name}': it is not an input. "
                            + nearest(name, [node.name for node in graph.inputs]))
     access: dict[str, Access] = {n.name: whole(n.name, n.type) for n in graph.nodes if n.op in ("input", "const")}
-    launches = [launch for cluster in partition.clusters if (launch := make_launch(cluster, nodes, access)) is not None]
+    readers = users(graph)
+    for _, value in graph.outputs:
+        readers[value].append("")  # the caller reads it too
+    launches = [launch for cluster in partition.clusters if (launch := make_launch(cluster, nodes, access, readers)) is not None]
     launches = share_memory(launches, nodes, access, donate, partition)
     regions, outputs, placement = lay_out(graph, launches, nodes, access, planner)
     return Plan(graph, nodes, partition, tuple(launches), access, regions, outputs, donate, placement)
 
 
-def make_launch(cluster: Cluster, nodes: dict[str, Node], access: dict[str, Access]) -> Launch | None:
+def make_launch(cluster: Cluster, nodes: dict[str, Node], access: dict[str, Access], readers: dict[str, list[str]]) -> Launch | None:
     """The launch of a cluster; None for a view, which is only another way to read its operand's memory."""
     root, kind = nodes[cluster.nodes[-1]], cluster.kind
     if kind == "view":
@@ -127,7 +130,7 @@ def make_launch(cluster: Cluster, nodes: dict[str, Node], access: dict[str, Acce
             return None
         kind, space = "copy", squeeze(access[root.inputs[0]].shape)  # element after element, in the operand's order
         cluster = Cluster(kind, cluster.nodes, space, (), ((root.name, tuple(range(len(space)))),))
-    access[root.name] = whole(root.name, root.type)
+    access[root.name] = whole(root.name, root.type) if kind in ("copy", "move") else stored(root, nodes, readers)
     inside = set(cluster.nodes)
     reads = tuple(dict.fromkeys(name for node in cluster.nodes for name in nodes[node].inputs
                                 if name not in inside and nodes[name].type.dtype != "token"))
@@ -138,6 +141,26 @@ def make_launch(cluster: Cluster, nodes: dict[str, Node], access: dict[str, Acce
     if root.op == "take":  # of the table it reads what it takes
         read -= max(0, bytes_touched(nodes[root.inputs[0]], access[root.inputs[0]]) - root.type.nbytes)
     return Launch(root.name, kind, cluster.nodes, reads, None, read, root.type.nbytes, flops, cluster)
+
+
+def stored(root: Node, nodes: dict[str, Node], readers: dict[str, list[str]]) -> Access:
+    """Where the elements of a result go: in their own order, or, where its one reader is a transpose and that one's a
+    reshape, in the order in which the reshape needs them. Then neither of the two moves a byte. Rows stay rows."""
+    plain, top, order = whole(root.name, root.type), root, tuple(range(len(root.type.shape)))
+
+    def reader(node: Node) -> Node | None:
+        (only, *others) = readers[node.name] or [""]
+        return nodes[only] if only and not others else None
+
+    while (below := reader(top)) is not None and below.op == "transpose":
+        top, order = below, tuple(order[axis] for axis in below.value.perm)
+    if top is root or below is None or below.op != "reshape" or order[-1:] != (len(order) - 1,):
+        return plain
+    shuffled = plain._replace(shape=top.type.shape, strides=tuple(plain.strides[axis] for axis in order))
+    if view(below, shuffled) is not None:
+        return plain  # it can be read like that as well
+    steps = dict(zip(order, row_major(top.type.shape)))
+    return plain._replace(strides=tuple(steps[axis] for axis in range(len(order))))
 
 
 def bytes_touched(node: Node, access: Access) -> int:
@@ -204,7 +227,7 @@ def same_elements(launch: Launch, name: str, nodes: dict[str, Node], access: dic
         return False
     same = [other for other in launch.reads if access[other].buffer == access[name].buffer]
     wide = nodes[name].type.size == prod(launch.cluster.space) if launch.kind == "reduce" else True
-    return same == [name] and access[name].contiguous and wide and nodes[name].type.dtype == nodes[launch.name].type.dtype
+    return same == [name] and access[name].contiguous and access[launch.name].contiguous and wide and nodes[name].type.dtype == nodes[launch.name].type.dtype
 
 
 # ---- where everything lies ------------------------------------------------------------------------------------------------

@@ -80,6 +80,43 @@ def test_a_reshape_that_strides_cannot_express_is_a_copy():
     run_both(made, x=X)
 
 
+MERGE = "t = transpose(a) {perm=[1,0,2]}; r = reshape(t) {shape=[3,8]}; y = cumsum(r) {axis=1}"
+
+
+@pytest.mark.parametrize("above, kind", [
+    ("x: f32[2,3,4]; a = exp(x)", "map"),
+    ("x: f32[2,3,9], w: f32[2,9,4]; a = matmul(x, w)", "epilogue"),
+    ("x: f32[2,3,4], w: f32[2,4,4]; b = cumsum(x) {axis=0}; a = matmul(b, w)", "epilogue"),
+    ("x: f32[2,3,4,5]; a = sum(x) {axis=[3]}", "reduce"),
+    ("x: f32[2,3,4]; a = cumsum(x) {axis=0}", "library"),
+])  # fmt: skip
+def test_a_result_is_stored_in_the_order_that_a_reshape_behind_a_transpose_needs(above, kind):
+    """The merge of attention's heads: no element moves twice."""
+    made = plan(f"{above}; {MERGE}; return y")
+    assert [launch.kind for launch in made.launches if launch.name == "a"] == [kind]
+    assert not [launch for launch in made.launches if launch.kind == "copy"]
+    assert made.access["a"].strides == (4, 8, 1) and made.access["r"].contiguous
+    run_both(made, **{node.name: np.arange(node.type.size, dtype=np.float32).reshape(node.type.shape) / 8 for node in made.graph.inputs})
+
+
+@pytest.mark.parametrize("text", [
+    f"x: f32[2,3,4]; a = exp(x); {MERGE}; return y a",  # an output has its own order
+    f"x: f32[2,3,4]; a = exp(x); {MERGE}; z = cumsum(a) {{axis=2}}; return y z",  # another reader
+    f"x: f32[2,3,4]; a = exp(x); {MERGE}; z = cumsum(t) {{axis=2}}; return y z",
+    "x: f32[2,3,4]; a = exp(x); t = transpose(a) {perm=[0,2,1]}; r = reshape(t) {shape=[24]}; y = cumsum(r) {axis=0}; return y",  # rows stay rows
+])  # fmt: skip
+def test_a_result_in_its_own_order(text):
+    made = plan(text)
+    assert made.access["a"].contiguous and [launch.kind for launch in made.launches].count("copy") == 1
+    run_both(made, x=np.linspace(0, 1, 24, dtype=np.float32).reshape(2, 3, 4))
+
+
+def test_orders_of_nothing_and_of_one_element():
+    run_both(plan("x: f32[]; a = neg(x); t = transpose(a) {perm=[]}; r = reshape(t) {shape=[]}; y = exp(r); return y"), x=np.float32(1))
+    run_both(plan("x: f32[1,1,2]; a = neg(x); t = transpose(a) {perm=[1,0,2]}; r = reshape(t) {shape=[2]}; y = exp(r); return y"),
+             x=np.ones((1, 1, 2), np.float32))
+
+
 @pytest.mark.parametrize("text, why", [
     ("x: f32[2,3]; a = exp(x); y = cumsum(a) {axis=0}; z = neg(a); return y z", "a is not dead"),
     ("x: f32[2,2]; a = cumsum(x) {axis=0}; t = transpose(a) {perm=[1,0]}; b = add(a, t); y = cumsum(b) {axis=0}; return y",

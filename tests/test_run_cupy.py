@@ -579,7 +579,10 @@ def test_products_as_calls_of_cublas():
         b_shape = (k,) if rng.random() < 0.1 else (*rng.choice((batch, batch, tuple(1 for _ in batch), ())), k, n)
         a, b = strided(rng, a_shape), strided(rng, b_shape)
         expected = a @ b
-        found = cublas.gemms(a.shape, cublas.in_elements(a), b.shape, cublas.in_elements(b))
+        outer = tuple(rng.sample(range(expected.ndim - 1), expected.ndim - 1)) if expected.ndim else ()  # rows stay rows
+        order = (*outer, *range(expected.ndim - 1, expected.ndim))[:expected.ndim]
+        stored = np.empty([expected.shape[axis] for axis in order]).transpose(np.argsort(order)) if expected.ndim else np.empty(())
+        found = cublas.gemms(a.shape, cublas.in_elements(a), b.shape, cublas.in_elements(b), cublas.in_elements(stored))
         if found is None:
             continue
         direct += 1
@@ -590,7 +593,7 @@ def test_products_as_calls_of_cublas():
             assert call.ldb >= max(1, call.n if call.transpose_b else call.k) and call.ldc >= max(1, call.m)
             part = column_major(call, *flat, expected.size)
             result = np.where(np.isnan(part), result, part)
-        assert np.array_equal(result.reshape(np.shape(expected)), expected)
+        assert np.array_equal(result, expected.transpose(order).ravel())
     assert direct > 150
 
 

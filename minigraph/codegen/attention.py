@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from math import prod
 
-from ..access import merge_axes, row_major, squeeze
+from ..access import merge_axes, squeeze
 from ..dialect import Dialect
 from ..plan import Launch, Plan
 from ..types import DTYPES
@@ -49,7 +49,7 @@ class Skeleton:
         self.q, self.k, self.v = writer.pointer(q), writer.pointer(k), writer.pointer(v)
         self.body = Body(writer, at, len(space), tuple(name for name in launch.nodes if name in at and name != self.scores))
         rows = tuple(space[:-1])
-        result = row_major(mixed_space)[:-1]
+        result = writer.result()[:-1]
         strides = [one.strides for one in (q, k, v, *self.body.operands)]
         self.outer = merge_axes(rows, (*(s[:-1] for s in strides), result))
         self.rows = row_names(len(self.outer))

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..access import row_major
 from ..dialect import Dialect
 from ..fusion import REDUCES, along
 from ..ops import OPS, Kind
@@ -127,6 +128,13 @@ class Writer:
         for loop, stride in zip(at, own):
             strides[loop] += stride
         return Operand(value, tuple(strides))
+
+    def result(self) -> tuple[int, ...]:
+        """The strides of the result along the loops over it: its axes that are not of length 1."""
+        if self.launch.kind == "copy":
+            return row_major(self.launch.cluster.space)  # the loops are those of the operand
+        access = self.plan.access[self.launch.name]
+        return tuple(stride for dim, stride in zip(access.shape, access.strides) if dim != 1)
 
     def finish(self, label: str, lines: Iterable[str], output: str, **facts) -> Kernel:
         """The kernel around these lines; ``output`` is the name of its last parameter."""

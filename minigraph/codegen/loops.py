@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from math import prod
 
-from ..access import merge_axes, row_major
+from ..access import merge_axes
 from ..dialect import Dialect
 from ..ops import OPS
 from ..plan import Launch, Plan
@@ -99,7 +99,7 @@ def map_kernel(plan: Plan, launch: Launch, dialect: Dialect, threads: int = 1, p
     writer = Writer(plan, launch, dialect, plain)
     space = launch.cluster.space
     body = Body(writer, dict(launch.cluster.at), len(space), launch.nodes)
-    loops = merge_axes(space, (*(one.strides for one in body.operands), row_major(space)))
+    loops = merge_axes(space, (*(one.strides for one in body.operands), writer.result()))
     names = loop_names(len(loops))
     body.index(names, loops)
     nodes, output = list(launch.nodes), writer.name(launch.name)

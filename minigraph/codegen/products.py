@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import prod
 from typing import NamedTuple
 
-from ..access import merge_axes, row_major
+from ..access import merge_axes
 from ..dialect import Dialect
 from ..fusion import PRODUCTS
 from ..plan import Launch, Plan
@@ -100,7 +100,7 @@ class Skeleton:
         self.body = Body(writer, at, len(space), tuple(name for name in launch.nodes if name != self.hero))
         loop = self.product.loop
         outer = [axis for axis in range(len(space)) if axis != loop]
-        strides = [one.strides for one in (self.product.few, self.product.many, *self.body.operands)] + [row_major(space)]
+        strides = [one.strides for one in (self.product.few, self.product.many, *self.body.operands)] + [writer.result()]
         self.outer = merge_axes(tuple(space[a] for a in outer), tuple(tuple(s[a] for a in outer) for s in strides))
         self.rows, self.lengths = row_names(len(self.outer)), [length for length, _ in self.outer]
         self.column, self.width = "n", space[loop] if loop is not None else 1

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..access import merge_axes, row_major
+from ..access import merge_axes
 from ..dialect import Dialect
 from ..fusion import REDUCES, without
 from ..ops import OPS
@@ -95,7 +95,7 @@ def row_kernel(plan: Plan, launch: Launch, dialect: Dialect, threads: int = 1, p
     kept = without(range(len(space)), axes)
     body = Body(writer, dict(cluster.at), len(space), launch.nodes)
     walks = Walks(plan, launch)
-    result = row_major(space) if walks.last in walks.wide else spread(row_major(tuple(space[a] for a in kept)), kept, len(space))
+    result = writer.result() if walks.last in walks.wide else spread(writer.result(), kept, len(space))
     strides = [one.strides for one in body.operands] + [result]
     outer, inner = (merge_axes(tuple(space[a] for a in group), tuple(tuple(s[a] for a in group) for s in strides))
                     for group in (kept, axes))

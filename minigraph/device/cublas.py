@@ -60,16 +60,19 @@ def layout(rows: int, columns: int, row: int, column: int) -> tuple[bool, int] |
     return None
 
 
-def gemms(a_shape, a_strides, b_shape, b_strides) -> list[Gemm] | None:
-    """The calls for NumPy's ``a @ b`` of these shapes and strides (in elements) into a C-contiguous result.
+def gemms(a_shape, a_strides, b_shape, b_strides, c_strides=None) -> list[Gemm] | None:
+    """The calls for NumPy's ``a @ b`` of these shapes and strides (in elements), into a result whose rows are contiguous:
+    of these strides, or else C-contiguous.
 
     None where an operand has to be copied first. An axis of the batch that cannot be walked with one step, together
     with the others, is a loop of calls.
     """
+    if c_strides is None:
+        c_strides = row_major((*broadcast(a_shape[:-2], b_shape[:-2]), *a_shape[-2:-1], *(b_shape[-1:] if len(b_shape) > 1 else ())))
     if len(a_shape) == 1:
-        a_shape, a_strides = (1, *a_shape), (0, *a_strides)
+        a_shape, a_strides, c_strides = (1, *a_shape), (0, *a_strides), (*c_strides[:-1], 0, *c_strides[-1:])
     if len(b_shape) == 1:
-        b_shape, b_strides = (*b_shape, 1), (*b_strides, 0)
+        b_shape, b_strides, c_strides = (*b_shape, 1), (*b_strides, 0), (*c_strides, 1)
     (rows, depth), columns = a_shape[-2:], b_shape[-1]
     # column-major, the result is its transpose: c.T = b.T @ a.T
     left = layout(columns, depth, b_strides[-1], b_strides[-2])
@@ -83,14 +86,14 @@ def gemms(a_shape, a_strides, b_shape, b_strides) -> list[Gemm] | None:
     of_a, of_b = steps(a_shape[:-2], a_strides), steps(b_shape[:-2], b_strides)
     if left is None or right is None or min(of_a + of_b, default=0) < 0:
         return None
-    of_c = tuple(step * rows * columns for step in row_major(batch))
+    of_c, leading = c_strides[:-2], max(1, columns if rows == 1 else c_strides[-2])
     axes = merge_axes(batch, (of_a, of_b, of_c)) or [(1, (0, 0, 0))]
     *outer, (count, (step_a, step_b, step_c)) = axes
     found = []
     for index in product(*(range(length) for length, _ in outer)):
         a, b, c = (sum(i * strides[which] for i, (_, strides) in zip(index, outer)) for which in range(3))
         found.append(Gemm(left[0], right[0], columns, rows, depth, b, left[1], step_b, a, right[1], step_a, c,
-                          max(1, columns), step_c, count))  # fmt: skip
+                          leading, step_c, count))  # fmt: skip
     return found
 
 
@@ -109,7 +112,7 @@ class Products:
         check(self.library.cublasSetWorkspace_v2(self.handle, place, ctypes.c_size_t(size)))
 
     def matmul(self, a, b, out=None):
-        """``a @ b``; ``out`` is C-contiguous and overlaps neither of them."""
+        """``a @ b``; the rows of ``out`` are contiguous, and it overlaps neither of them."""
         if out is None:
             batch = broadcast(a.shape[:-2], b.shape[:-2])
             out = self.cupy.empty((*batch, *a.shape[-2:-1], *(b.shape[-1:] if len(b.shape) > 1 else ())), a.dtype)
@@ -118,10 +121,10 @@ class Products:
         if a.shape[-1] == 0:
             out.fill(0)
             return out
-        calls = gemms(a.shape, in_elements(a), b.shape, in_elements(b))
+        calls = gemms(a.shape, in_elements(a), b.shape, in_elements(b), in_elements(out))
         if calls is None:  # at least one of them
             a, b = self.cupy.ascontiguousarray(a), self.cupy.ascontiguousarray(b)
-            calls = gemms(a.shape, in_elements(a), b.shape, in_elements(b))
+            calls = gemms(a.shape, in_elements(a), b.shape, in_elements(b), in_elements(out))
         kind, compute, scalar = TYPES[out.dtype.name]
         one, zero = scalar(1), scalar(0)
         for call in calls:

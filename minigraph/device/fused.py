@@ -107,7 +107,10 @@ class Fused:
                 memory.value(name)[...] = function(*operands, **attrs)
 
     def product(self, a, b, out=None):
-        return self.cupy.matmul(a, b, out=out)
+        if out is None or out.flags.c_contiguous:
+            return self.cupy.matmul(a, b, out=out)
+        out[...] = self.cupy.matmul(a, b)
+        return out
 
     def fix(self, given: dict) -> tuple[Callable[[], dict], dict]:
         """A function that queues the launches on these arrays, and the outputs that it overwrites."""
