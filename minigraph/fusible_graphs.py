@@ -133,6 +133,8 @@ def product(grow: Fuser) -> str | None:
         ((shape[-1], out), (out, shape[-1]), (*batch, shape[-1], out), (2, shape[-1], out), (shape[-1],))
     )
     w = grow.leaf(Type(dtype, weights))
+    if rng.random() < 0.2 and dtype in ("f32", "f64"):
+        w = grow.emit("cast", [grow.leaf(Type(rng.choice(("i8", "u8", "i16", "i32")), weights))], {"dtype": dtype})
     if rng.random() < 0.3 and len(weights) > 1:
         w = grow.emit("transpose", [w], {"perm": (*range(len(weights) - 2), len(weights) - 1, len(weights) - 2)})
     y = grow.emit("matmul", [x, w] if rng.random() < 0.8 else [w, x])

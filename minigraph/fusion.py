@@ -23,6 +23,7 @@ MOVES = ("concat", "pad", "take", "update_slice")  # they copy elements from pla
 REDUCES = ("sum", "prod", "mean", "max", "min", "any", "all")  # the reductions for which a kernel can be generated
 PRODUCTS = ("matmul", "packed_matmul", "sparse_matmul", "block_matmul")
 AHEAD = 16  # nodes between a reduction and the element-wise work on its rows
+SMALL = ("i8", "u8", "i16", "u16")  # dtypes that every float type holds exactly: float16 is no product's
 ROWS = 4  # a product of at most so many rows is generated: it only streams its weights, as a good library does too
 PACKED_ROWS = 64  # a library would have to unpack all weights first
 MOST_OPERANDS = 60  # a kernel's parameters must fit 4 KB on a GPU
@@ -65,6 +66,7 @@ class Open:
     at: dict[str, tuple[int, ...]] = field(default_factory=dict)
     nodes: list[str] = field(default_factory=list)
     operands: set[str] = field(default_factory=set)
+    widened: set[str] = field(default_factory=set)  # casts that its product does while it reads: they run along no loop
 
     @property
     def every(self) -> tuple[int, ...]:
@@ -121,6 +123,9 @@ def fuse(graph: Graph, rows: int = ROWS, enabled: bool = True) -> Partition:
 
 def join(node: Node, cluster: Open, facts: Facts) -> None:
     """Take the node in; a first reduction makes the cluster one of rows."""
+    if is_widened(node, cluster, facts):
+        cluster.widened.add(node.name)
+        return
     place = placement(node, cluster, facts)
     if node.op in PRODUCTS:
         cluster.kind = "epilogue"
@@ -197,8 +202,16 @@ def feeds_a_closed_launch(node, home, facts):
     cluster = home[user]
     if cluster.kind in ("library", "view", "move", "attention"):
         return f"{facts.nodes[user].op} reads it from memory"
+    if user in cluster.widened:
+        return "a product reads it from memory"
     if cluster.kind == "epilogue" and any(facts.nodes[name].op in PRODUCTS for name in facts.users[node.name]):
-        return "a product reads each element of its operands many times: it would be computed as often"
+        return None if is_widened(node, cluster, facts) else "a product reads each element of its operands many times: it would be computed as often"
+
+
+def is_widened(node: Node, cluster: Open, facts: Facts) -> bool:
+    """Small integers that a matmul alone reads as floats: the cast is exact and costs less than the bytes it saves."""
+    return (cluster.kind == "epilogue" and node.op == "cast" and facts.nodes[node.inputs[0]].type.dtype in SMALL
+            and all(facts.nodes[name].op == "matmul" for name in facts.users[node.name]))
 
 
 def is_not_generated(node, home, facts):
@@ -217,6 +230,8 @@ def needs_a_second_loop(node, home, facts):
 def is_read_elsewhere(node, home, facts):
     """The element-wise rule: every user must want exactly the element that the loop is at."""
     cluster = home[facts.users[node.name][0]]
+    if is_widened(node, cluster, facts):
+        return None  # the product knows where it is
     places = {wanted(node, facts.nodes[user], cluster, facts) for user in facts.users[node.name]}
     if len(places) > 1:
         return "its users read it along different axes"

@@ -11,6 +11,7 @@ from ..ops import OPS
 from ..plan import Launch, Plan
 from .kernel import Kernel, Operand, Writer, element, indent, reads_of
 
+JOINED = 32  # lanes that a helper joins
 UNROLL = 16  # rows added up at once
 STAGE = 1024  # elements of a block that goes through several loops: its arrays stay in the first-level cache
 BLOCK = 256  # threads of a CUDA block

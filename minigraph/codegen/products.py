@@ -15,10 +15,10 @@ from ..fusion import PRODUCTS
 from ..plan import Launch, Plan
 from ..types import DTYPES
 from .kernel import Kernel, Operand, Writer, element, indent
-from .loops import FREE, PARALLEL, Body, accumulate, around, row_names, split
+from .loops import FREE, JOINED, PARALLEL, Body, accumulate, around, row_names, split
 
 TILE = 4096  # results summed side by side: the sums stay in the first-level cache
-LANES = 64  # bytes of partial sums of a dot product
+LANES = 128  # bytes of partial sums of a dot product: two vector registers, so that one need not wait for itself
 COLUMNS, SLICES = 32, 8  # a CUDA block: so many results side by side, each summed in so many slices
 WORTH_THREADS = 1 << 17  # multiplications from which on a second thread pays
 
@@ -32,6 +32,8 @@ class Product(NamedTuple):
     depth: int  # terms of a sum
     few_step: int  # elements from one term to the next
     many_step: int
+    few_cast: str | None = None  # the node that makes the operand's elements floats, in this launch
+    many_cast: str | None = None
 
 
 def find_product(writer: Writer, name: str, space: tuple[int, ...], swap: bool = True) -> Product:
@@ -43,12 +45,14 @@ def find_product(writer: Writer, name: str, space: tuple[int, ...], swap: bool =
         count += dim != 1
     sides = []
     for side, transposed in zip(node.inputs, (node.value.transpose_a, node.value.transpose_b)):
+        cast = side if side in writer.launch.nodes and plan.nodes[side].op == "cast" else None
+        source = plan.nodes[side].inputs[0] if cast else side
         shape = list(plan.type(side).shape)
-        strides = list(plan.access[side].strides) if side in plan.access else [0] * len(shape)  # inside the launch
+        strides = list(plan.access[source].strides) if source in plan.access else [0] * len(shape)  # inside the launch
         if transposed:
             shape[-2:], strides[-2:] = shape[:-3:-1], strides[:-3:-1]
-        sides.append((side, shape, strides))
-    (a, a_shape, a_strides), (b, b_shape, b_strides) = sides
+        sides.append((source, cast, shape, strides))
+    (a, a_cast, a_shape, a_strides), (b, b_cast, b_shape, b_strides) = sides
     own_m, own_n = len(a_shape) > 1, len(b_shape) > 1
     batch = loops[:len(loops) - own_m - own_n]
     loop_m = loops[len(batch)] if own_m else None
@@ -69,8 +73,8 @@ def find_product(writer: Writer, name: str, space: tuple[int, ...], swap: bool =
     depth, a_step, b_step = a_shape[-1], a_strides[-1], b_strides[-2] if own_n else b_strides[-1]
     rows, columns = a_shape[-2] if own_m else 1, b_shape[-1] if own_n else 1
     if swap and rows > columns:
-        return Product(right, left, loop_m, depth, b_step, a_step)
-    return Product(left, right, loop_n, depth, a_step, b_step)
+        return Product(right, left, loop_m, depth, b_step, a_step, b_cast, a_cast)
+    return Product(left, right, loop_n, depth, a_step, b_step, a_cast, b_cast)
 
 
 def product_kernel(plan: Plan, launch: Launch, dialect: Dialect, threads: int = 1, plain: bool = False) -> Kernel:
@@ -97,7 +101,8 @@ class Skeleton:
         self.type = writer.dialect.type(self.dtype)
         self.product = self.find(writer, self.hero, space)
         self.few, self.many = writer.pointer(self.product.few), writer.pointer(self.product.many)
-        self.body = Body(writer, at, len(space), tuple(name for name in launch.nodes if name != self.hero))
+        self.after = [name for name in launch.nodes if name in at and name != self.hero]
+        self.body = Body(writer, at, len(space), tuple(self.after))
         loop = self.product.loop
         outer = [axis for axis in range(len(space)) if axis != loop]
         strides = [one.strides for one in (self.product.few, self.product.many, *self.body.operands)] + [writer.result()]
@@ -115,10 +120,13 @@ class Skeleton:
         return [(name, steps[number]) for name, (_, steps) in zip(self.names, self.outer + self.inner)]
 
     def weight(self, row: str) -> str:
-        return element(self.many, [*self.terms(1), (row, self.product.many_step)])
+        return self.widened(self.product.many_cast, element(self.many, [*self.terms(1), (row, self.product.many_step)]))
 
     def activation(self, row: str) -> str:
-        return element(self.few, [*self.terms(0), (row, self.product.few_step)])
+        return self.widened(self.product.few_cast, element(self.few, [*self.terms(0), (row, self.product.few_step)]))
+
+    def widened(self, cast: str | None, text: str) -> str:
+        return self.writer.node(cast, [text]) if cast else text
 
     def times(self, a: str, b: str) -> str:
         return self.writer.combine("mul", a, b, self.dtype)
@@ -128,10 +136,9 @@ class Skeleton:
 
     def epilogue(self, total: str) -> list[str]:
         """The lines behind a finished sum."""
-        nodes = [name for name in self.writer.launch.nodes if name != self.hero]
         self.body.text[self.hero] = total
         target = element(self.output, self.terms(-1))
-        return self.body.stored(nodes, target) if nodes else [f"{target} = {total};"]
+        return self.body.stored(self.after, target) if self.after else [f"{target} = {total};"]
 
     def kernel(self) -> Kernel:
         label = f"matmul_{self.writer.launch.name}"
@@ -158,13 +165,20 @@ class Skeleton:
                       f"  for (int lane = 0; lane < {width}; lane++) {step}", "}"]
         if whole < depth:
             lines.append(f"for (long k = {whole}; k < {depth}; k++) {rest}")
-        lines += [f"{self.type} {self.sum} = {lanes}[0];",
-                  f"for (int lane = 1; lane < {width}; lane++) {self.sum} = {self.plus(self.sum, f'{lanes}[lane]')};",
-                  *self.epilogue(self.sum)]
+        lines += [*self.joined(lanes, width), *self.epilogue(self.sum)]
         if not self.inner:
             return lines
         head = [PARALLEL] * self.shared
         return [*head, f"for (long {self.column} = 0; {self.column} < {self.width}; {self.column}++) {{", *indent(lines), "}"]
+
+    def joined(self, lanes: str, width: int) -> list[str]:
+        """The sum of the lanes."""
+        join = f"join_add_{self.dtype}"
+        if width == JOINED and join in self.writer.dialect.helpers:
+            self.writer.helpers.add(join)
+            return [f"const {self.type} {self.sum} = {join}({lanes});"]
+        return [f"{self.type} {self.sum} = {lanes}[0];",
+                f"for (int lane = 1; lane < {width}; lane++) {self.sum} = {self.plus(self.sum, f'{lanes}[lane]')};"]
 
     def side_by_side(self) -> list[str]:
         """A tile of results at once: each row of weights is scaled by its activation and added to the sums."""

@@ -20,7 +20,7 @@ from ..ops import OPS
 from ..plan import Launch, Plan
 from ..types import DTYPES
 from .kernel import Kernel, Writer, element, indent
-from .loops import BLOCK, FREE, PARALLEL, WORTH_THREADS, Body, around, loop_names, split
+from .loops import BLOCK, FREE, JOINED, PARALLEL, WORTH_THREADS, Body, around, loop_names, split
 
 CHEAP = 4  # up to this cost an element is computed again rather than kept
 SCRATCH = 40 * 1024  # bytes: of the 48 KB that a CUDA block may share the threads' parts take some; a first-level cache holds it
@@ -29,7 +29,6 @@ STRIP = 16 * 1024  # bytes: what the rows of a strip have added up stays in the 
 AGAIN = 1 << 16  # elements of a strip that is walked more than once: they stay in the second-level cache
 LEAST = 64  # rows of a strip, where there are so many
 FEW = 8  # rows side by side: fewer are not worth it
-JOINED = 32  # lanes that a helper joins
 START = {"sum": "0", "mean": "0", "prod": "1", "any": "0", "all": "1"}
 JOIN = {"sum": "add", "mean": "add", "prod": "mul", "max": "maximum", "min": "minimum", "any": "bitwise_or", "all": "bitwise_and"}
 
