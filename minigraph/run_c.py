@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -21,7 +22,7 @@ class CExecutable:
 
     def __init__(self, plan: Plan, threads: int = 1, program: Program | None = None, library: ctypes.CDLL | None = None):
         """``program`` and ``library``: the plan's code, where it is built already, among that of other plans."""
-        self.plan = plan
+        self.plan, self.lock = plan, threading.Lock()
         self.signature = Signature(plan.graph, plan.donate)
         self.program = program or c_program(plan, threads)
         self.memory = Memory(plan, packed=True)
@@ -42,9 +43,10 @@ class CExecutable:
             self.steps.append((function, step))
 
     def __call__(self, inputs: Mapping[str, np.ndarray] | None = None, /, *, seed: int = 0, **named):
-        given = self.point({**(inputs or {}), **named})
-        self.run(check_seed(seed))
-        return self.memory.results(given)
+        with self.lock:  # one call at a time: the arena is the executable's own
+            given = self.point({**(inputs or {}), **named})
+            self.run(check_seed(seed))
+            return self.memory.results(given)
 
     def point(self, inputs: dict) -> dict[str, np.ndarray]:
         """Check the inputs, and write where they and the outputs lie into the table."""

@@ -6,6 +6,7 @@ and what they pass to each other is thrown away at once.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from math import prod
 
@@ -134,20 +135,20 @@ class PlanExecutable:
     """A plan that runs in NumPy. ``poison``: fill the arena's dead bytes after each launch, so that no stale read goes unseen."""
 
     def __init__(self, plan: Plan, poison: bool = False):
-        self.plan, self.poison = plan, poison
+        self.plan, self.poison, self.lock = plan, poison, threading.Lock()
         self.signature = Signature(plan.graph, plan.donate)
         self.memory = Memory(plan)
 
     def __call__(self, inputs: Mapping[str, np.ndarray] | None = None, /, *, seed: int = 0, **named):
         given = dict(zip(self.signature.inputs, self.signature.check({**(inputs or {}), **named})))
-        self.memory.bind(given)
-        with np.errstate(all="ignore"):
+        with self.lock, np.errstate(all="ignore"):  # one call at a time: the arena is the executable's own
+            self.memory.bind(given)
             for index, launch in enumerate(self.plan.launches):
                 with as_run_error(self.plan.nodes[launch.name]):
                     run_launch(self.plan, launch, self.memory, check_seed(seed))
                 if self.poison:
                     poison(self.plan, self.memory, index)
-        return self.memory.results(given)
+            return self.memory.results(given)
 
 
 def poison(plan: Plan, memory: Memory, index: int) -> None:
