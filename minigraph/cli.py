@@ -301,7 +301,8 @@ COMMANDS: dict[str, tuple[Callable, str, tuple | None]] = {
     "doctor": (doctor, "say what works here, and what to do about what does not", (JSON,)),
     "bench": (bench, "measure on this machine", (
         arg("name", metavar="NAME",
-            help="passes (the compiler's own speed), llm (tokens/s), accuracy (logits) or gpu (launches, kernels, tokens/s)"),
+            help="passes (the compiler's own speed), cpu (kernels, beside other compilers), memory (planners), llm (tokens/s),"
+            " accuracy (logits), quant and sparse (products), checker (the exercises' checks) or gpu (launches, kernels, tokens/s)"),
         arg("--out", metavar="FILE.json", help="with gpu: also write a recording, for minigraph/recordings/"), JSON)),
     "fuzz": (fuzz, "look for a graph that a pass gets wrong, or --backend numpy, c or cuda", None),
 }  # fmt: skip
