@@ -88,7 +88,7 @@ TERMS = (
     Term("08", "cycle", "a way along edges that comes back to where it began", "цикл", "环"),
     Term("08", "recomputation", "computing a value again instead of storing it", "повторное вычисление", "重计算"),
     Term("08", "Amdahl's law", "making a part faster helps the whole by no more than the part's share", "закон Амдала", "阿姆达尔定律"),
-    Term("08", "PTX", "the assembly language that NVIDIA's compilers write for its GPUs", "PTX (ассемблер NVIDIA)", "PTX（NVIDIA 汇编）"),
+    Term("08", "PTX", "what NVIDIA's compilers write for its GPUs: assembly with any number of registers, which a last step turns into a real GPU's", "PTX (ассемблер NVIDIA)", "PTX（NVIDIA 汇编）"),
     Term("09", "reduction", "many elements become one, as in a sum or a maximum", "редукция (свёртка по оси)", "归约"),
     Term("09", "softmax", "exp of each element, divided by the sum of them all: shares that sum to 1", "softmax", "softmax"),
     Term("09", "walk, pass over the data", "going once along the elements of a row", "проход по данным", "数据遍历"),

@@ -24,6 +24,9 @@ def compile(graph: Graph, donate: Iterable[str] = (), backend: str = "reference"
     ``fused=False`` makes each node a launch of its own, to compare with. Options: ``threads`` (c), ``mode`` (cupy).
     Raises RunError for what is not there.
     """
+    if not isinstance(graph, Graph):
+        raise RunError(f"compile takes a Graph, not {type(graph).__name__}: this is minigraph's compile(graph, backend=...);"
+                       " Python's own is builtins.compile")
     if backend == "reference":
         return Executable(graph, donate)
     if backend not in BACKENDS:

@@ -135,10 +135,11 @@ def check_attrs(node: Node, facts) -> None:
         kind = type(node.value).__name__
         if not facts.attrs:
             raise GraphError(f"{node.op} has no attributes, so its value is None, not a {kind}")
-        raise GraphError(f"{node.op} has attributes, not {kind}", hint="make them with ops.make_attrs")
-    # by repr, because True == 1
-    if repr(make_attrs(facts, dict(node.value or ()))) != repr(node.value):
-        raise GraphError(f"the attributes of {node.op} are not in canonical form", hint="make them with ops.make_attrs")
+        raise GraphError(f"{node.op} has attributes, not {kind}", hint=f"make them with Attrs({'=..., '.join(name for name, *_ in facts.attrs)}=...)")
+    right = make_attrs(facts, dict(node.value or ()))
+    if repr(right) != repr(node.value):  # by repr, because True == 1
+        wanted = f"Attrs({', '.join(f'{name}={value!r}' for name, value in right)})" if right else "None"
+        raise GraphError(f"the attributes of {node.op} are not in canonical form", hint=f"this would be {wanted}")
 
 
 def check_effect(node: Node, facts, token: str | None) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import minigraph as mg
 from minigraph.launch_model import DEVICE, HOST
+from minigraph.ops import OPS
 from minigraph.teach import api, launches
 from minigraph.teach.devices import GPU, QueuedDevice, device_here, large_matrix, watch
 from minigraph.teach.examples import mlp, mlp_graph
@@ -123,6 +124,18 @@ def test_a_share_is_measured_in_a_process_of_its_own():
     assert [row["tokens"] for row in launches.gpt2_share(seconds=0.02)] == [1, 16]
 
 
+def test_every_operation_is_counted_once_alone():
+    assert {node.op for (graph,) in ch07.count_cases() for node in graph.nodes} == set(OPS)
+
+
+@pytest.mark.parametrize("name", [name for name in OPS if name not in ch07.NO_LAUNCH])
+def test_who_takes_an_operation_for_a_view_is_wrong(name):
+    def count_launches(graph):
+        return sum(node.op not in (*ch07.NO_LAUNCH, name) for node in graph.nodes)
+
+    assert api.check(count_launches).outcome == "wrong"
+
+
 def test_the_graph_is_counted_and_not_the_package_asked():
     def count_launches(graph):
         return len(mg.make_plan(mg.fuse(graph, enabled=False)).launches)
@@ -155,6 +168,11 @@ def test_two_graphs_that_a_benchmark_calls_equally_fast(second):
     assert report.outcome == "wrong" and "equally fast" in report.headline
 
 
+def test_a_graph_that_does_not_fit_refutes_nothing():
+    report = api.refute_benchmark(ch07.without_wait, SMALL.replace("64,64", "100000000,100000"), SMALL)
+    assert report.outcome == "wrong" and "80 TB, and an A100 has 80 GB" in report.headline
+
+
 def test_a_text_that_is_no_graph_gets_the_parsers_sentence():
     for report in (api.refute_benchmark(ch07.without_wait, "graph", "g"), api.refute(one_refutation(), "graph")):
         assert report.outcome == "wrong" and "cannot be read" in report.headline
@@ -179,5 +197,6 @@ def test_the_scoreboard_predicts_for_a_device(capsys):
     scoreboard("traced", device="a100")
     head, traced = capsys.readouterr().out.splitlines()
     assert head.split()[-2:] == ["launching", "working"]
-    launched = int(traced.split()[2])
+    launched, moved = (int(traced.split()[place].replace(",", "")) for place in (2, 3))
     assert traced.split()[6:8] == [f"{launched * 11.4:.3g}", "µs"]
+    assert traced.split()[8:] == [f"{moved / 2039:.3g}", "ns"]

@@ -1,28 +1,34 @@
 """The judge of fusers, what it shows, and the recorded counts of loads and stores."""
 
+import functools
 import random
 
 import pytest
 
-from minigraph import nvrtc
+from minigraph import backends, nvrtc
 from minigraph.backends import bind
+from minigraph.drawing import draw_clusters
+from minigraph.errors import GraphError, RunError
 from minigraph.fusion import Cluster, problems
 from minigraph.fusion import fuse as package_fuse
-from minigraph.ir import defs
+from minigraph.ir import Graph, defs, users
+from minigraph.ops import OPS, Kind
 from minigraph.plan import make_plan
 from minigraph.run_numpy import run
 from minigraph.teach import sources
-from minigraph.teach.api import hint
+from minigraph.teach.api import hint, refute
 from minigraph.teach.exercises.ch08 import (
-    PRODUCT_TARGETS, PRODUCTS, SPACE, TARGETS, Line, alone, bytes_moved, emit, emit_turned, fuse, fuse_by_size, fuse_epilogues,
-    fuse_freely, fuse_greedily,
+    PRODUCT_TARGETS, PRODUCTS, SPACE, TARGETS, Line, alone, as_lines, bytes_cases, bytes_moved, emit, emit_cases, emit_turned, fuse,
+    fuse_by_size, fuse_epilogues, fuse_freely, fuse_greedily, remarks, suits,
 )  # fmt: skip
+from minigraph.teach.exercises import EXERCISES
 from minigraph.teach.graphs import larger_graphs, special_inputs
 from minigraph.teach.judge_groups import judge_groups, judge_one_graph
+from minigraph.teach.one_op import AROUND
 from minigraph.teach.partitions import (
-    Grouped, copied, element_wise, elements, fault, in_order, no_groups, waiting, with_product,
+    Grouped, copied, element_wise, elements, fault, in_order, no_groups, tidy, waiting, with_product,
 )  # fmt: skip
-from minigraph.teach.tryout import partition_of, try_fuser, try_lines
+from minigraph.teach.tryout import partition_of, try_fuser, try_groups, try_lines
 from minigraph.text import parse
 from minigraph.types import same_bits
 from minigraph.verify import verify
@@ -44,7 +50,7 @@ def partitions(things):
 
 
 @pytest.mark.parametrize("fuser, graphs, members", [
-    (fuse, TARGETS, element_wise), (fuse_epilogues, PRODUCT_TARGETS, with_product),
+    (fuse, (*TARGETS, *AROUND), element_wise), (fuse_epilogues, (*PRODUCT_TARGETS, *AROUND), with_product),
 ])  # fmt: skip
 def test_no_partition_that_keeps_the_rules_has_fewer_groups(fuser, graphs, members):
     for graph in graphs:
@@ -52,6 +58,129 @@ def test_no_partition_that_keeps_the_rules_has_fewer_groups(fuser, graphs, membe
         allowed = [found for one in partitions(names) if fault(graph, found := in_order(one, graph), members) is None]
         assert min(map(len, allowed)) == len(fuser(graph)), graph.name
         assert in_order(fuser(graph), graph) in allowed
+
+
+def test_every_operation_stands_between_two_element_wise_ones():
+    assert [graph.name for graph in AROUND] == [name for name, op in OPS.items() if op.kind not in (Kind.INPUT, Kind.CONST)]
+    for graph in AROUND:
+        verify(graph)
+        element_wise_op = OPS[graph.name].kind is Kind.ELEMENTWISE
+        assert ((("a", "b", "y") in fuse(graph)) == element_wise_op), graph.name
+        assert any("b" in group for group in fuse_epilogues(graph) if len(group) > 1) == (
+            element_wise_op or graph.name == "matmul"), graph.name
+        if element_wise_op:
+            continue
+        for group in (("a", "b"), ("b", "y")):
+            if set(group) <= set(defs(graph)):
+                rest = [(name,) for (name,) in alone(graph) if name not in group]
+                assert fault(graph, in_order([group, *rest], graph), element_wise) is not None
+
+
+@pytest.mark.parametrize("right", [fuse, fuse_epilogues])
+@pytest.mark.parametrize("may", [lambda axes: axes < 3, lambda axes: axes > 0])
+def test_loops_have_any_number_of_axes(right, may):
+    def fuser(graph):
+        return [one for group in right(graph)
+                for one in ([group] if may(len(graph[group[-1]].type.shape)) else [(name,) for name in group])]
+
+    assert EXERCISES[right.__name__].judge(fuser).failure.kind == "did-nothing"
+
+
+@pytest.mark.parametrize("right", [fuse, fuse_epilogues])
+def test_a_third_output_is_one(right):
+    def fuser(graph):
+        return right(Graph(graph.name, graph.nodes, graph.outputs[:2]))
+
+    assert EXERCISES[right.__name__].judge(fuser).failure.kind == "outside"
+
+
+def test_no_case_of_bytes_has_a_value_that_nobody_reads():
+    for graph, groups in bytes_cases():
+        assert all(users(graph)[name] or name in dict(graph.outputs).values() for group in groups for name in group)
+
+
+def fuse_by_search(graph, names, remember):
+    """Right, and calls itself for each reader of a node."""
+    nodes, readers = defs(graph), users(graph)
+    outputs = {value for _, value in graph.outputs}
+
+    @remember
+    def leader(name):
+        ends = {leader(reader) for reader in readers[name]}
+        end = nodes[ends.pop()] if len(ends) == 1 and name not in outputs else nodes[name]
+        return end.name if suits(nodes[name], end) else name
+
+    groups = {}
+    for name in names:
+        groups.setdefault(leader(name), []).append(name)
+    return list(groups.values())
+
+
+def fuse_in_a_deep_place(graph, depth=200):
+    """Does not come to an end on a long graph, deep in its own calls."""
+    while depth == 0 and len(graph) > 1000:
+        pass
+    return fuse(graph) if depth == 0 else fuse_in_a_deep_place(graph, depth - 1)
+
+
+@pytest.mark.parametrize("turn, remember, right", [
+    (list, functools.cache, False), (reversed, lambda function: function, False), (reversed, functools.cache, True),
+])  # fmt: skip
+def test_a_recursion_is_told_to_walk(turn, remember, right):
+    def fuser(graph):
+        return fuse_by_search(graph, turn([name for (name,) in alone(graph)]), remember)
+
+    for one in (fuser, fuse_in_a_deep_place):
+        failure = EXERCISES["fuse"].judge(tidy(one)).failure
+        if one is fuser and right:
+            assert failure is None
+        else:
+            assert "calls itself" in failure.sentence and "Walk along graph.nodes" in failure.sentence
+
+
+@pytest.mark.parametrize("body, outputs, says", [
+    ("a = exp(x)\n s = sum(a) {axis=[0]}\n y = sub(a, s)", "y", "s, a sum, which"),
+    ("a = exp(x)\n e = sin(a)\n c = neg(a)\n z = abs(c)\n d = add(e, c)", "z, d", "all of it is element-wise"),
+])  # fmt: skip
+def test_the_lesson_of_a_cycle_is_of_this_cycle(body, outputs, says):
+    graph = parse(f"graph g(x: f32[4]) -> ({outputs}) {{\n {body}\n return {outputs}\n}}")
+    report = refute(fuse_greedily, graph)
+    assert report.outcome == "right" and says in report.lines[0]
+
+
+def test_groups_made_by_hand_are_tried(capsys):
+    for groups, says in ((alone(RESIDUAL), "fewer would not"), ([("a", "y"), ("p",)], "wait for each other"),
+                         ([("a",), ("a", "y"), ("p",)], "in two groups")):
+        try_groups(RESIDUAL, groups)
+        assert says in capsys.readouterr().out
+    pair = next(graph for graph in TARGETS if graph.name == "pair")
+    try_groups(pair, alone(pair))
+    assert "fewer would do" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("groups, says", [
+    ([("a", "zz")], "no value is called 'zz'"), (["ap"], "a tuple of names, and 'ap' is none"), ([3], "and 3 is none"),
+    ([("a", "y"), ("a",)], "'a' is in the groups twice"), ([("x", "a")], "'x' is an input"),
+])  # fmt: skip
+def test_groups_that_cannot_be_drawn_get_a_sentence(groups, says):
+    with pytest.raises(GraphError, match=says):
+        draw_clusters(RESIDUAL, groups=groups)
+
+
+def test_minigraphs_compile_says_that_it_is_not_pythons():
+    with pytest.raises(RunError, match="builtins.compile"):
+        backends.compile("1 + 1", "cell", "exec")
+
+
+@pytest.mark.parametrize("change, says", [
+    (lambda lines: [*lines, "}"], "one line for each node"), (lambda lines: [line[:-1] for line in lines], "ends with a semicolon"),
+    (lambda lines: lines[::-1], "in another order"), (lambda lines: [line.replace("float", "auto") for line in lines], "auto"),
+    (lambda lines: lines[-1:], "2 here, not 1"),
+])  # fmt: skip
+def test_wrong_lines_get_a_remark(change, says):
+    pair = next(case for case in emit_cases() if case[0].name == "pair")
+    want = as_lines(emit)(*pair)
+    assert says in " ".join(remarks(want, list(map(Line, change(want)))))
 
 
 @pytest.mark.parametrize("fuser, space", [(fuse, SPACE), (fuse_epilogues, PRODUCTS)])
@@ -230,6 +359,7 @@ def test_what_ends_behind_a_product_is_element_wise():
     ("const float a = x[i] * w[i];", "float const a=( x[ i ]*(w[i]) ) ;", True),
     ("y[i] = fabsf(a);", "y[i] = (fabsf(a));", True), ("y[i] = -a;", "y[i]=-(a);", True),
     ("y[i] = a - b;", "y[i] = b - a;", False), ("y[i] = a - -b;", "y[i] = a--b;", False),
+    ("y[i] = a * x[i];", "y[i] = (x[i] * a); // turned", True), ("y[i] = a / x[i];", "y[i] = x[i] / a;", False),
     ("y[i] = a;", "y[i] = a", False), ("y[i] = (a) - (b);", "y[i] = a - b;", True),
     ("float a = x[i];", "double a = x[i];", False), ("y[i] = f(a);", "y[i] = f a;", False),
 ])  # fmt: skip

@@ -144,6 +144,20 @@ def test_a_scale_moves_only_if_it_is_the_same_all_along_the_sum(scale, product, 
     assert np.allclose(mg.run(graph, inputs)["y"], mg.run(result.graph, inputs)["y"], rtol=1e-4, atol=1e-3)
 
 
+def test_the_second_operand_is_asked_where_the_first_stays():
+    graph = mg.parse("""graph g(q: i8[4,4], s: f32[1,4]) -> (y) {
+      w = dequantize(q, s)
+      y = matmul(w, w)
+      return y
+    }""")
+    result = fuse_dequantize(graph)
+    verify(result.graph)
+    assert [node.inputs for node in result.graph.nodes if node.op == "matmul"] == [("w", "y.wide")]
+    q, s = np.arange(-8, 8).astype(np.int8).reshape(4, 4), np.float32([[0.5, 1, 2, 4]])
+    assert np.array_equal(mg.run(graph, q=q, s=s)["y"], mg.run(result.graph, q=q, s=s)["y"])
+    assert "fused" in explain_dequantize(graph, "y")
+
+
 def test_a_transposed_scale_is_followed():
     graph = mg.parse("""graph g(x: f32[4,8], q: i8[6,8], s: f32[6,1]) -> (y) {
       w = dequantize(q, s)

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from minigraph import Graph, Node, Type, parse
+from minigraph.ops import OPS, Attrs, Kind
 from minigraph.teach import api, prelude, state
 from minigraph.teach.exercise import solved, source_of
 from minigraph.teach.exercises import EXERCISES, REFUTATIONS
 from minigraph.teach.graphs import edge_inputs, special_inputs
-from minigraph.teach.judge import attempt, judge_harm, judge_one
+from minigraph.teach.judge import attempt, equal, judge_harm, judge_one
 
 
 @pytest.fixture(autouse=True)
@@ -137,6 +138,30 @@ STRANGE = "class Strange(Exception):\n    def __repr__(self):\n        raise Val
 def test_a_strange_answer_is_wrong_in_few_words(body):
     report = api.check(users(body, STRANGE))
     assert report.outcome == "wrong" and len(str(report)) < 3000 and report.html()
+
+
+def test_no_comparison_of_what_a_function_gives_raises():
+    def holding(value):
+        return Graph("g", (Node("t", "transpose", ("x",), Attrs(perm=value)),), (("y", "t"),))
+
+    assert equal(holding(np.array([1, 0])), holding(np.array([1, 0])))
+    for other in (np.array([0, 1]), np.array([1, 0, 2]), (1, 0), np.array([holding, 1], object)):
+        assert not equal(holding(np.array([1, 0])), holding(other))
+    report = api.check(defined(changed("cancel_transposes", ("Attrs(perm=perm)", "Attrs(perm=np.array(perm))"),
+                                       ("perm == tuple(", "tuple(perm) == tuple("), ("perm = tuple(source.value.perm",
+                                       "perm = tuple(int(axis) for axis in source.value.perm")), "cancel_transposes"))
+    assert report.outcome == "wrong" and str(report)
+
+
+@pytest.mark.parametrize("name", ["cancel_transposes", "absorb_into_matmul", "sink_through_reduction", "fuse_dequantize"])
+def test_a_pass_that_drops_effects_is_wrong(name):
+    right = EXERCISES[name].solution
+
+    def drops(graph):
+        made = right(graph)
+        return Graph(made.name, tuple(node for node in made.nodes if OPS[node.op].kind is not Kind.EFFECT), made.outputs)
+
+    assert EXERCISES[name].judge(drops).failure.kind == "lost"
 
 
 def test_a_function_that_prints_does_not_fill_the_notebook(capsys):

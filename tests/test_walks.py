@@ -1,5 +1,6 @@
 """What chapter 09 says of reductions: its exercises beside the generated kernels, and beside float64."""
 
+import itertools
 import random
 import re
 
@@ -9,19 +10,22 @@ import pytest
 from minigraph.codegen.rows import Walks
 from minigraph.dialect import CUDA
 from minigraph.fusible_graphs import fusible_graph
+from minigraph.errors import MinigraphError
 from minigraph.fusion import fuse
+from minigraph.ir import defs
 from minigraph.ops import OPS, Kind
 from minigraph.plan import make_plan
-from minigraph.teach.api import refute
+from minigraph.teach.api import check, refute
 from minigraph.teach.exercises.ch09 import (
     REFUTATIONS, ROWS, fuse_by_shape, merge, online_softmax, rows_in_chunks, tile_cases, tiled_attention, walks,
 )  # fmt: skip
-from minigraph.teach.judge_axes import mixed_up
+from minigraph.teach.judge_axes import largest, mixed_up, reduced_axes, reduces, squeezed
 from minigraph.teach.sources import source
 from minigraph.teach.streams import KEPT, one_at_a_time, with_little_memory
+from minigraph.text import parse
 
 APART = {"dropped", "beside", "early", "unseen"}  # an output, or what nobody reads, is a launch of its own
-REDUCING = [graph for graph in ROWS if graph.name not in APART and any(node.op in ("sum", "max", "min", "mean") for node in graph.nodes)]
+REDUCING = [graph for graph in ROWS if graph.name not in APART and any(node.op in ("sum", "max", "min", "mean", "prod") for node in graph.nodes)]
 
 
 @pytest.fixture(autouse=True)
@@ -112,7 +116,11 @@ LACKING = [
     ("along columns", "x: f32[4,4]", "s = sum(x) {axis=[0]}", "y = sub(x, s)"),
     ("along columns", "x: f32[4,4]", "s = sum(x) {axis=[0], keepdims=true}", "y = sub(x, s)"),
     ("keepdims is left out", "x: f32[4,4]", "s = sum(x) {axis=[1], keepdims=true}", "y = sub(x, s)"),
-    ("not because of the axes", "x: f16[4,4]", "s = sum(x) {axis=[1], keepdims=true}", "y = sub(x, s)"),
+    ("does no harm", "x: f32[4,4], b: f32[4]", "c = exp(b)\n s = sum(x) {axis=[1], keepdims=true}\n a = mul(x, s)",
+     "y = add(a, c)"),
+    ("from the launch (t, a, y)", "x: f32[4,4]",
+     "s = sum(x) {axis=[1], keepdims=true}\n t = sum(x) {axis=[0], keepdims=true}\n a = sub(x, s)", "y = sub(a, t)"),
+    ("does no harm", "x: f16[4,4]", "s = sum(x) {axis=[1], keepdims=true}", "y = sub(x, s)"),
 ]
 
 
@@ -120,6 +128,83 @@ LACKING = [
 def test_what_a_graph_lacks_that_does_not_refute_the_fuser(word, inputs, first, last, outputs):
     report = refute(fuse_by_shape, f"graph other({inputs}) -> ({outputs}) {{\n {first}\n {last}\n return {outputs}\n}}")
     assert report.outcome == "wrong" and word in report.lines[0].lower()
+
+
+def elements(graph, group, name, index, found):
+    """Put into ``found`` all elements that this one is made of, as far as the group computes or reads them."""
+    if (name, index) in found:
+        return
+    found.add((name, index))
+    node, nodes = graph[name], defs(graph)
+    for operand in node.inputs if name in group else ():
+        shape = nodes[operand].type.shape
+        if reduces(node):
+            axes, own = reduced_axes(node, len(shape)), iter(index)
+            whole = len(index) == len(shape)
+            places = [range(dim) if axis in axes else [index[axis] if whole else next(own)]
+                      for axis, dim in enumerate(shape)]
+        else:
+            places = [[0] if dim == 1 else [place] for dim, place in zip(shape, index[len(index) - len(shape):])]
+        for place in itertools.product(*places):
+            elements(graph, group, operand, place, found)
+
+
+def can_be_one_launch(graph, group):
+    """Are there rows, along some axes, so that each needs one number of every sum, and nothing of another row?"""
+    nodes, shape = defs(graph), graph[group[-1]].type.shape
+    sums = {name for name in group if reduces(nodes[name])}
+    space = largest([nodes[name] for name in group], nodes)
+    wide = {name for name, node in nodes.items() if squeezed(node.type.shape) == squeezed(space)}
+    wide &= {*group, *(nodes[name].inputs[0] for name in sums)}
+    needs = {index: set() for index in np.ndindex(shape)}
+    for index, found in needs.items():
+        elements(graph, group, group[-1], index, found)
+
+    def fits(axes, rows):
+        for row in {tuple(index[axis] for axis in rows) for index in needs}:
+            found = set().union(*(needs[index] for index in needs if tuple(index[axis] for axis in rows) == row))
+            if len({tuple(index[axis - len(space)] for axis in axes) for name, index in found if name in wide}) > 1:
+                return False
+            if any(len({index for name, index in found if name == one}) > 1 for one in sums):
+                return False
+        return True
+
+    long = [axis for axis, dim in enumerate(space) if dim != 1]
+    choices = [(axes, rows) for size in range(len(long) + 1) for axes in itertools.combinations(long, size)
+               for rows in itertools.combinations(range(len(shape)), size) if shape != space or axes == rows]
+    return not sums or any(fits(*choice) for choice in choices)
+
+
+def random_lines(draw):
+    """A graph of sums, broadcasts and element-wise nodes over a square matrix, perhaps with a vector. May be None."""
+    inputs = ["x: f32[2,2]"] + draw.sample(["b: f32[2]", "b: f32[2,1]", "b: f32[1,2]"], draw.randint(0, 1))
+    names, lines = [one[0] for one in inputs], []
+    for name in "cdefy"[draw.randint(0, 3):]:
+        one, other = draw.choice(names), draw.choice(names)
+        keep = draw.choice(["true", "false"])
+        sums = [f"sum({one}) {{axis=[{axis}], keepdims={keep}}}" for axis in (0, 1)]
+        lines.append(f"{name} = " + draw.choice([f"add({one}, {other})", f"exp({one})", *sums]))
+        names.append(name)
+    try:
+        graph = parse(f"graph drawn({', '.join(inputs)}) -> (y) {{\n " + "\n ".join(lines) + "\n return y\n}")
+    except MinigraphError:
+        return None
+    nodes = defs(graph)
+    pairs = [(node.type.shape, nodes[node.inputs[0]].type.shape) for node in graph.nodes if reduces(node)]
+    return None if any(squeezed(one) == squeezed(other) for one, other in pairs) else graph  # no sums of one element
+
+
+def test_a_group_is_refuted_where_counting_its_elements_refutes_it():
+    judged = {True: 0, False: 0}
+    for seed in range(12_000):
+        if (graph := random_lines(random.Random(seed))) is None:
+            continue
+        for group in map(tuple, fuse_by_shape(graph)):
+            if len(group) > 1:
+                mixed = mixed_up(graph, group) is not None
+                assert mixed is not can_be_one_launch(graph, group), (str(graph), group)
+                judged[mixed] += 1
+    assert min(judged.values()) > 50, judged
 
 
 def test_what_the_package_fuses_mixes_up_no_axes():
@@ -132,6 +217,13 @@ def test_what_the_package_fuses_mixes_up_no_axes():
                 assert mixed_up(graph, cluster.nodes) is None, seed
                 judged += Kind.REDUCTION in {kinds[name] for name in cluster.nodes}
     assert judged > 100
+
+
+def test_who_walks_over_a_graph_is_told_where_its_nodes_are():
+    def walks(graph):
+        return max(len(node.inputs) for node in graph)
+
+    assert "its nodes are in graph.nodes" in check(walks).headline
 
 
 def test_a_part_is_valid_until_the_next_is_asked_for():

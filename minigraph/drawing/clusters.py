@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from . import look
 from .alt import caption
 from .dot import CLUSTER, GREY, VERMILLION, cluster, digraph, printable, statement
+from ..errors import GraphError, nearest
 from ..fusion import Cluster, Partition
 from ..ir import Graph, Node, defs
 from ..ops import OPS, Kind
@@ -25,10 +26,13 @@ def draw_clusters(partition: Partition | Graph, groups: Iterable[Sequence[str]] 
     """Each cluster in a frame. Bold arrows go through memory, thin ones stay in registers; dashed ones close a cycle.
 
     ``partition`` is what ``fuse`` returns; or a graph, and ``groups`` of names that need not be a right partition (a
-    node without a group is one of its own). More than ``limit`` nodes: one box a cluster.
+    node without a group is one of its own). More than ``limit`` nodes: one box a cluster. Raises GraphError for groups
+    that cannot be drawn: not of names, of names that are none of the graph's operations, or with a name twice.
     """
     graph = partition.graph if isinstance(partition, Partition) else partition
     nodes = defs(graph)
+    groups = None if groups is None else list(groups)
+    check_groups(nodes, groups or ())
     clusters = list(partition.clusters) if groups is None else [Cluster("", tuple(names)) for names in groups]
     home = {name: number for number, one in enumerate(clusters) for name in one.nodes}
     for node in graph.nodes:
@@ -49,6 +53,23 @@ def draw_clusters(partition: Partition | Graph, groups: Iterable[Sequence[str]] 
            + (f"; and {len(clusters) - 20} more" if len(clusters) > 20 else "") + "."
            + (f" Clusters {' and '.join(str(one + 1) for one in sorted(waiting))} wait for each other." if waiting else ""))
     return Picture(digraph(lines, label=title), printable(alt), f"the launches of {graph.name}")
+
+
+def check_groups(nodes: dict[str, Node], groups: Iterable[Sequence[str]]) -> None:
+    computed = [name for name, node in nodes.items() if OPS[node.op].kind not in (Kind.INPUT, Kind.CONST)]
+    seen: set[str] = set()
+    for group in groups:
+        if isinstance(group, str) or not isinstance(group, Iterable):
+            raise GraphError(f"a group is a tuple of names, and {group!r} is none", hint="a tuple of one name has a comma: ('y',)")
+        for name in group:
+            if name not in nodes:
+                raise GraphError(f"no value is called {name!r}", hint=nearest(str(name), computed) or f"there are {', '.join(computed)}")
+            if name not in computed:
+                what = {"input": "an input", "const": "a constant"}[nodes[name].op]
+                raise GraphError(f"'{name}' is {what}, not an operation", hint="leave it out")
+            if name in seen:
+                raise GraphError(f"'{name}' is in the groups twice", hint="a node is in one group")
+            seen.add(name)
 
 
 def title_of(number: int, one: Cluster) -> str:

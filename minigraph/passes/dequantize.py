@@ -40,12 +40,14 @@ def fuse_one(node: Node, env: Env) -> Rewrite | str | None:
     """The rewrite of one product or take, a reason against it, or None where nothing is quantized."""
     if node.op == "take":
         return take_rows(node, env)
+    reason = None
     for side in sides(node, env) if node.op == "matmul" else []:
-        if side.node.op == "unpack":
-            return fuse_unpack(node, side, env)
-        if side.node.op == "dequantize":
-            return move_scale(node, side, env)
-    return None
+        fuse = FUSE_OPERAND.get(side.node.op)
+        made = fuse(node, side, env) if fuse else None
+        if isinstance(made, Rewrite):
+            return made
+        reason = reason or made
+    return reason
 
 
 def fuse_unpack(node: Node, side: Side, env: Env) -> Rewrite | str:
@@ -95,6 +97,9 @@ def around(node: Node, side: Side, weight: Node, x: Node, scale: Node, env: Env)
     factor = emit(env, f"{node.name}.scale", "reshape", scale, shape=(scale.type.size, *column))
     after = Node(node.name, "mul", (product.name, factor.name), None, Type(factor.type.dtype, node.type.shape))
     return product, factor, after
+
+
+FUSE_OPERAND = {"unpack": fuse_unpack, "dequantize": move_scale}  # operation of an operand -> how a product takes it
 
 
 TILED = ("i32", "i64")  # indices that can be split into tile and row

@@ -170,6 +170,7 @@ class Benchmark:
     hint: str
     lesson: str
     tie: str  # to somebody whose two graphs it calls equally fast: what must differ
+    unfit: Callable[[Graph], str] = lambda graph: ""  # why its machine cannot run a graph: the end of "The first graph …."
 
     @property
     def name(self) -> str:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import functools
 import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..errors import GraphError
-from ..ir import Builder, Graph
+from ..ir import Builder, Graph, defs
 from ..ops import OPS, Kind
 from ..types import DTYPES, Const, Type
 
@@ -120,6 +120,26 @@ def make_graph(space: Space, program, outputs: list[str]) -> Graph | None:
     except GraphError:
         return None
     return builder.build({f"out{i + 1}" if len(outputs) > 1 else "out": name for i, name in enumerate(outputs)})
+
+
+WATCHED = 12  # nodes of a graph that is tried with effects, too: a counterexample stays small
+
+
+def with_effects(graphs: Iterable[Graph]) -> Iterator[Graph]:
+    """Each small graph that has no effect, with an effect for each output, which reads the output's value. The output is
+    a random draw instead, so that all else is live through the effects alone."""
+    for graph in graphs:
+        if len(graph) <= WATCHED and not any(OPS[node.op].kind in (Kind.EFFECT, Kind.RANDOM) for node in graph.nodes):
+            yield watched(graph)
+
+
+def watched(graph: Graph) -> Graph:
+    builder, token = Builder(graph.name), ()
+    builder.nodes = defs(graph)
+    drawn = builder.emit("random", name=builder.fresh("drawn"), shape=(2,), site=0)
+    for public, value in (*graph.outputs, ("drawn", drawn)):
+        token = (builder.emit("print", value, *token, name=builder.fresh("seen"), label=public),)
+    return builder.build({"out": drawn})
 
 
 def special_inputs(graph: Graph, sets: int = 4) -> list[dict[str, np.ndarray]]:

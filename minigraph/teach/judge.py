@@ -11,7 +11,7 @@ import re
 import sysconfig
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from inspect import signature
 from pathlib import Path
 
@@ -25,10 +25,11 @@ from ..run_numpy import compile
 from ..types import format_element, same_bits
 from ..verify import check_signature, verify
 from .exact import article, exact_line, graph_text
-from .graphs import Space, chain, edge_inputs, larger_graphs, small_graphs, special_inputs
+from .graphs import Space, chain, edge_inputs, larger_graphs, small_graphs, special_inputs, with_effects
 from .limits import TookTooLong, time_limit
 
 PACKAGE = str(Path(__file__).resolve().parents[1])
+NO_LIST = "A graph is no list: its nodes are in graph.nodes."
 NOT_LEARNERS = (PACKAGE, "<frozen", "<string>", sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
 SECONDS = 20  # for all graphs together; right passes need about one
 
@@ -59,19 +60,27 @@ class Verdict:
     tried: int
 
 
+def all_nodes(graph: Graph) -> int:
+    """Nodes left."""
+    return len(graph)
+
+
 def judge_pass(
     function: Callable, space: Space, reference: Callable[[Graph], Graph],
-    left: Callable[[Graph], int] = len, targets: Iterable[Graph] = (), idempotent: bool = True,
+    left: Callable[[Graph], int] = all_nodes, targets: Iterable[Graph] = (), idempotent: bool = True,
     seconds: float = SECONDS, deep: Callable[[int], Graph] | None = chain, keeps: Callable[[Graph, Graph], str] | None = None,
+    watch: bool = True,
 ) -> Verdict:  # fmt: skip
-    """Judge ``function``: Graph -> Graph. ``left`` counts what a pass should reduce; it is compared with the
-    reference's count. ``targets`` are graphs to try beside the enumerated ones; ``deep`` makes a long one.
+    """Judge ``function``: Graph -> Graph. ``left`` counts what a pass should reduce, and the first line of its docstring
+    says to the learner what that is; it is compared with the reference's count. ``targets`` are graphs to try beside the
+    enumerated ones, and with ``watch`` once more with effects; ``deep`` makes a long one.
     ``keeps(graph, result)`` is a sentence about what should have stayed as it was."""
     tried = 0
     try:
         with time_limit(seconds), np.errstate(all="ignore"):
             graphs = [*targets]
-            graphs = sorted(graphs, key=len) + list(small_graphs(space)) + list(larger_graphs(space))
+            watched = sorted(with_effects(graphs), key=len) if watch else []  # last: most mistakes show without
+            graphs = sorted(graphs, key=len) + list(small_graphs(space)) + list(larger_graphs(space)) + watched
             results = []
             for graph in graphs:
                 tried += 1
@@ -151,16 +160,28 @@ def given(case: tuple, names: tuple[str, ...] = ()) -> tuple[str, ...]:
 
 
 def equal(a, b) -> bool:
-    """Equal in type and to the bit, through dicts, lists and tuples."""
+    """Equal in type and to the bit, through dicts, lists, tuples, nodes and graphs. Never raises: a learner's graph may
+    hold arrays, whose ``==`` is an array, or anything at all."""
     if a is b:
         return True
-    if isinstance(a, np.ndarray) or isinstance(a, np.generic):
-        return isinstance(b, (np.ndarray, np.generic)) and same_bits(np.asarray(a), np.asarray(b))
+    if isinstance(a, (np.ndarray, np.generic)):
+        if not isinstance(b, (np.ndarray, np.generic)):
+            return False
+        a, b = np.asarray(a), np.asarray(b)
+        if a.dtype == b.dtype == object:
+            return a.shape == b.shape and all(map(equal, a.flat, b.flat))
+        return same_bits(a, b)
     if isinstance(a, dict):
         return isinstance(b, dict) and list(a) == list(b) and all(equal(a[key], b[key]) for key in a)
     if isinstance(a, (list, tuple)):
         return type(a) is type(b) and len(a) == len(b) and all(map(equal, a, b))
-    return type(a) is type(b) and a == b
+    if type(a) is not type(b):
+        return False
+    try:
+        return bool(a == b)
+    except Exception:
+        parts = [part.name for part in fields(a) if part.compare] if is_dataclass(a) else []
+        return bool(parts) and all(equal(getattr(a, part), getattr(b, part)) for part in parts)
 
 
 def attempt(function: Callable, case: tuple, graph: Graph | None) -> tuple[object, Failure | None]:
@@ -357,7 +378,8 @@ def undone(graph: Graph, result: Graph, reference: Callable[[Graph], Graph], lef
         return None
     sentence = ("Your function did nothing here, and there was something to do." if result == graph else
                 "Your function did less here than it could.")
-    return Failure("did-nothing", sentence, graph, result, (), (f"left after your function: {most}; possible: {least}",))
+    counted = (left.__doc__ or "left").strip().splitlines()[0].rstrip(".")
+    return Failure("did-nothing", sentence, graph, result, (), (f"{counted}: {most} after your function; {least} possible",))
 
 
 def judge_less(function: Callable, graph: Graph, reference: Callable[[Graph], Graph], left: Callable[[Graph], int]) -> Failure | None:
@@ -385,7 +407,7 @@ def raised(error: BaseException, graph: Graph | None) -> Failure:
     lines = list(lines.values())[-3:]
     lines += node_in([(frame.f_locals, frames[place].line) for place, (frame, _) in enumerate(traceback.walk_tb(error.__traceback__))
                       if place in own])
-    advice = frozen(error)
+    advice = frozen(error) or not_a_list(error)
     if own and own[-1] < len(frames) - 1 and not advice:
         lines.append(f"It was raised inside {owner(frames[-1].filename)}, by {call_in(frames[own[-1]])}.")
     text = str(error).splitlines()[0] if str(error) else ""
@@ -407,6 +429,13 @@ def frozen(error: BaseException) -> str:
     advice = {Node: "make a new Node with what is new in it, and a Graph of the new nodes", Graph: "make a new Graph"}
     name = {Node: "node", Graph: "graph"}.get(type(what), type(what).__name__)
     return f" A {name} is a value, and no part of it changes: {advice.get(type(what), 'make a new one')}."
+
+
+def not_a_list(error: BaseException) -> str:
+    """What to do instead, where a node was asked for by its number: that is also how Python walks over a graph."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    by_number = frame.f_code is Graph.__getitem__.__code__ and not isinstance(frame.f_locals["name"], str)
+    return f" {NO_LIST}" if by_number else ""
 
 
 def is_own(filename: str) -> bool:

@@ -27,26 +27,27 @@ def mixed_up(graph: Graph, group: tuple[str, ...]) -> tuple[str, str] | None:
     space = largest([nodes[name] for name in group], nodes)
     at: dict[str, Loops] = {}
     reduced: dict[str, set[int]] = {}
+    sums: set[str] = set()  # the reductions of the group, and what is made of their results
     for name in group:
+        reads_sums = not sums.isdisjoint(nodes[name].inputs)
+        if reads_sums or reduces(nodes[name]):
+            sums.add(name)
         own = loops_of(nodes[name], nodes, at, space)
         if own is None:
             continue  # it depends on who reads it
         at[name] = own
         reads = reading(nodes[name], own, at, nodes, space)
         for operand, wanted in reads.items():
-            if operand in group and wanted != settle(operand, wanted, at, nodes, group):
+            if operand in group and wanted != settle(operand, wanted, at, nodes, group) and operand in sums:
                 return operand, (f"is {number_each(at[operand], space)}, and {name} reads it as"
                                  f" {number_each(wanted, space)}: {OTHERS}")
-        if axes := axes_of(nodes[name], reads):
-            reduced[name] = axes
+        axes = axes_of(nodes[name], reads)
+        if axes and (reads_sums or squeezed(nodes[nodes[name].inputs[0]].type.shape) == squeezed(space)):
+            reduced[name] = axes  # a short value made of no sum can be reduced anew in every row
             first = next(iter(reduced))
             if axes != reduced[first]:
                 return name, (f"is reduced along {axes_text(axes)}, and {first} along {axes_text(reduced[first])}:"
                               f" {ONE_WAY}")
-    along = next(iter(reduced.values()), set())
-    for name in group[:-1]:
-        if squeezed(nodes[name].type.shape) != squeezed(space) and along & set(at.get(name, ())):
-            return name, f"is {number_each(at[name], space)}: {OTHERS}"
     return None
 
 
@@ -155,14 +156,15 @@ class Harmless:
     groups: Groups
     nodes: dict[str, Node] = field(init=False)
     reductions: list[Node] = field(init=False)
-    refused: list[tuple[str, str]] = field(init=False)  # what the package leaves apart in these groups, and why
+    refused: list[tuple[str, tuple[str, ...], str]] = field(init=False)  # left apart; from which launch; why
 
     def __post_init__(self):
-        self.nodes, launches = defs(self.graph), fuse(self.graph)
+        self.nodes, launches, readers = defs(self.graph), fuse(self.graph), users(self.graph)
         self.reductions = [node for node in self.graph.nodes if reduces(node)]
         wrong = [group for group in self.groups if not any(set(group) <= set(one.nodes) for one in launches.clusters)]
         apart = [name for group in wrong for name in group[:-1] if name in launches.refused]
-        self.refused = [(name, launches.refused[name]) for name in apart]
+        home = {name: launch.nodes for launch in launches.clusters for name in launch.nodes}
+        self.refused = [(name, home[readers[name][0]], launches.refused[name]) for name in apart]
 
     def shape_before(self, node: Node) -> Shape:
         return squeezed(self.nodes[node.inputs[0]].type.shape)

@@ -6,6 +6,9 @@ There is one coarsest partition that keeps the rules; a fuser is right when it k
 from __future__ import annotations
 
 import time
+import timeit
+import traceback
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -20,6 +23,8 @@ from .partitions import (
     waiting,
 )  # fmt: skip
 
+WALK = "Walk along graph.nodes, from the last to the first: then the readers of a node are done before it."
+MANY = 50  # frames of one function on the stack: it calls itself
 DEEP = 3_000  # nodes in a chain, to see that the walk looks at each a few times at most
 
 
@@ -58,21 +63,30 @@ def judge_groups(function: Callable, space: Space, reference: Callable[[Graph], 
 def judge_long_chain(function: Callable, long: Graph, reference: Callable[[Graph], Groups], members: Members) -> Failure | None:
     """Is it right, and no slower than half of one call of ``users`` for each node? A search in a list at each node is
     not as slow by far. Both are timed here and now, so a busy machine slows both."""
-    start = time.process_time()
-    for _ in range(10):
-        users(long)
-    each = (time.process_time() - start) / 10
+    each = min(timeit.repeat(lambda: users(long), number=1, repeat=10, timer=time.process_time))
     try:
         with time_limit(max(1, each * len(long) / 2)):
             failure, groups = judge_one_graph(function, long, members)
-    except TookTooLong:
+    except TookTooLong as stopped:
+        if calls_itself(stopped):
+            return Failure("too-long", f"On a chain of {DEEP:,} operations your function does not come to an end in reasonable"
+                           f" time: for each node it calls itself again and again. {WALK}")
         return Failure("too-long", f"On a chain of {DEEP:,} operations your function does not come to an end in reasonable time:"
                        " at each node it walks the whole graph. users(graph) and defs(graph) do that: call each once,"
                        " before the loop. So does a loop over graph.nodes inside the loop.")
+    if failure and failure.error[0] == "RecursionError":
+        return Failure("raises", f"On a chain of {DEEP:,} operations Python's stack is full: your function calls itself for each"
+                       f" node. {WALK}", details=failure.details, error=failure.error)
     failure = failure or too_many([long], [groups], reference)
     where = failure.details if failure and failure.kind == "raises" else ()
     return failure and replace(failure, graph=None, got=None, groups=(), details=where,
                                sentence=f"{failure.sentence} This was a chain of {DEEP:,} operations.")
+
+
+def calls_itself(error: BaseException) -> bool:
+    """Was some function inside itself many times when this was raised?"""
+    inside = Counter(frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__))
+    return max(inside.values()) > MANY
 
 
 def judge_one_graph(function: Callable, graph: Graph, members: Members) -> tuple[Failure | None, Groups]:
@@ -84,7 +98,8 @@ def judge_one_graph(function: Callable, graph: Graph, members: Members) -> tuple
     if groups is None:
         return Failure("not-groups", no_groups(answer), graph, answer), []
     if broken := fault(graph, groups, members):
-        return Failure(broken[0], broken[1], graph, answer, (), (group_text(groups),), groups=tuple(groups)), groups
+        drawn = () if broken[0] in ("invalid", "twice") else tuple(groups)  # frames around what is there, and once
+        return Failure(broken[0], broken[1], graph, answer, (), (group_text(groups),), groups=drawn), groups
     return None, groups
 
 

@@ -164,6 +164,21 @@ def waiting(graph: Graph, groups: Groups) -> str:
     return " and ".join(f"{reader} needs {name}" for reader, name in steps)
 
 
+def on_the_way(graph: Graph, groups: Groups) -> list[Node]:
+    """The nodes that stand between two nodes of a group that they are not in: a way out of it and back."""
+    found = {}
+    for group in map(set, groups):
+        below, leads = set(group), set(group)
+        for node in graph.nodes:
+            if not below.isdisjoint(node.inputs):
+                below.add(node.name)
+        for node in reversed(graph.nodes):
+            if node.name in leads:
+                leads.update(node.inputs)
+        found |= dict.fromkeys((below & leads) - group)
+    return [node for node in graph.nodes if node.name in found]
+
+
 def element_wise(nodes: dict[str, Node], group: tuple[str, ...]) -> str:
     """The members of a loop: element-wise, and all of one shape; axes of length 1 make no difference to a loop."""
     last = nodes[group[-1]]

@@ -15,6 +15,7 @@ import numpy as np
 from ..errors import GraphError
 from ..ir import Builder, Graph
 from ..verify import output_types
+from .exact import article
 from .judge import Verdict, compare, judge_pass
 
 
@@ -163,10 +164,10 @@ def snapshot(net: nx.MultiDiGraph) -> tuple:
 def fault_of(net: nx.Graph) -> str:
     """What is wrong with a network, in one sentence; empty if nothing is."""
     if not (net.is_directed() and net.is_multigraph()):
-        return f"Your function returned a {type(net).__name__}; x * x has two edges from x, which only a MultiDiGraph holds."
+        return f"Your function returned {article(net)}; x * x has two edges from x, which only a MultiDiGraph holds."
     for node in net:
         if not isinstance(node, Node):
-            return f"A node of your graph is a {type(node).__name__}, not a project.Node."
+            return f"A node of your graph is {article(node)}, not a project.Node."
     for node in net:
         lost = [one for one in node.inputs if one not in net]
         if lost:
@@ -194,7 +195,7 @@ def matched(graph: Graph, net: nx.MultiDiGraph) -> Graph:
 
 def judge_network(adapted: Callable, *args, **options) -> Verdict:
     """``judge_pass`` for what ``as_pass`` makes, with the sentences about networks."""
-    verdict = judge_pass(adapted, *args, idempotent=False, **options)
+    verdict = judge_pass(adapted, *args, idempotent=False, watch=False, **options)
     failure = verdict.failure
     if failure is not None and failure.kind == "not-a-graph" and failure.graph is not None:
         got = adapted(failure.graph)

@@ -80,6 +80,6 @@ def pictures_of(failure: Failure, whose: str = "your function",
     if isinstance(failure.graph, Graph):
         found.append((given if isinstance(failure.got, Graph) else "the graph", failure.graph))
     # equal graphs may differ: NumPy's True is equal to Python's, and breaks a rule
-    if isinstance(failure.got, Graph) and (failure.got != failure.graph or failure.kind == "invalid"):
+    if isinstance(failure.got, Graph) and (failure.kind == "invalid" or failure.got != failure.graph):
         found.append((f"after {whose}", failure.got))
     return tuple(found)

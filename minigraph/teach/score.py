@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from ..command.tables import table
 from ..fusion import fuse
-from ..ir import Graph
-from ..launch_model import Device, quantity, times
+from ..ir import Graph, Node, defs
+from ..launch_model import Device, overhead, quantity, work
 from ..passes import PASSES
 from ..pipeline import run_pass
-from ..plan import Plan, make_plan
+from ..plan import make_plan
 from ..planners import best_of_orders
-from ..run_numpy import peak_bytes, stats
+from ..run_numpy import Stats, peak_bytes, stats
 from .examples import frozen_layer
 
 ORDER = ("fold", "simplify", "dce", "cse")  # as the chapters teach them
@@ -47,7 +48,15 @@ def row(label: str, graph: Graph, device: Device | str | None = None) -> dict[st
     stored = sum(len(node.value.data) for node in graph.nodes if node.op == "const")
     found = {"pass": label, "nodes": counts.nodes, "launches": counts.launches,
              "bytes moved": counts.bytes_read + counts.bytes_written, "bytes stored": stored, "peak bytes": peak_bytes(graph)}
-    return found if device is None else found | predicted(make_plan(fuse(graph, enabled=False)), device)
+    nodes = defs(graph)
+    each = (alone(node, nodes) for node in graph.nodes)
+    return found if device is None else found | predicted([one for one in each if one.launches], device)
+
+
+def alone(node: Node, nodes: dict[str, Node]) -> Stats:
+    """What ``stats`` counts for one node, so that the work is that of the bytes in the line: its operands become inputs."""
+    operands = tuple(replace(nodes[name], op="input", inputs=(), value=None) for name in node.inputs)
+    return stats(Graph(node.name, (*operands, node), ()))
 
 
 def fused_row(graph: Graph, device: Device | str | None = None) -> dict[str, object]:
@@ -60,7 +69,7 @@ def fused_row(graph: Graph, device: Device | str | None = None) -> dict[str, obj
             for place in range(len(plan.launches))]
     found = row("+ fuse", graph) | {"launches": len(plan.launches), "bytes moved": plan.bytes_moved,
                                     "peak bytes": given + max(live, default=0)}
-    return found if device is None else found | predicted(plan, device)
+    return found if device is None else found | predicted(plan.launches, device)
 
 
 def planned_row(graph: Graph, device: Device | str | None = None) -> dict[str, object]:
@@ -70,8 +79,7 @@ def planned_row(graph: Graph, device: Device | str | None = None) -> dict[str, o
     return fused_row(graph, device) | {"pass": "+ plan", "peak bytes": own + plan.arena_bytes}
 
 
-def predicted(plan: Plan, device: Device | str) -> dict[str, str]:
-    each = times(plan, device)
-    return {"launching": quantity(sum(overhead for _, overhead, _ in each), "s"),
-            "working": quantity(sum(work for _, _, work in each), "s")}
+def predicted(launches: Sequence, device: Device | str) -> dict[str, str]:
+    return {"launching": quantity(len(launches) * overhead(device), "s"),
+            "working": quantity(sum(work(one, device) for one in launches), "s")}
 

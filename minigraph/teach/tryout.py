@@ -11,11 +11,14 @@ from ..access import squeeze
 from ..backends import bind
 from ..command.tables import table
 from ..compiler import CompilerError, build
+from ..drawing import draw_clusters
+from ..drawing.picture import Picture
 from ..fusion import Cluster, Partition, fuse
 from ..ir import Graph, defs
 from ..plan import make_plan
 from ..run_numpy import run
 from ..types import same_bits
+from .exercises import ch08
 from .graphs import special_inputs
 from .judge import NOT_ATTEMPTED, attempt
 from .judge_groups import judge_one_graph
@@ -33,6 +36,20 @@ def partition_of(graph: Graph, groups: Groups) -> Partition:
         loop = Cluster("map", group, space, (), tuple((name, every) for name in group))
         clusters.append(alone[group] if len(group) == 1 else loop)
     return Partition(graph, tuple(clusters), {})
+
+
+def try_groups(graph: Graph, groups: Groups) -> Picture | None:
+    """Say if groups made by hand keep the rules, and if fewer would do; give them to be drawn, where they can be."""
+    failure, found = judge_one_graph(lambda _: as_list(groups), graph, element_wise)
+    least = len(ch08.fuse(graph))
+    if failure:
+        print(failure.sentence)
+    elif len(found) > least:
+        print(f"These {len(found)} groups keep the rules, and fewer would do.")
+    else:
+        print(f"These {len(found)} groups keep the rules, and fewer would not.")
+    shown = failure.groups if failure else tuple(found)
+    return draw_clusters(graph, shown) if shown else None
 
 
 def try_fuser(function: Callable, graph: Graph) -> None:

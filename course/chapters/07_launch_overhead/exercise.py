@@ -44,8 +44,8 @@ def time_on(device, plan):
     return predict_time(work, device.launch, device.bandwidth, device.peak)
 
 
-print(f"T4 -> H100: bandwidth x {h100.bandwidth / t4.bandwidth:.1f}, peak x {h100.peak / t4.peak:.1f},"
-      f" price of a launch x {h100.launch / t4.launch:.1f}")
+print(f"T4 -> H100: bandwidth x {h100.bandwidth / t4.bandwidth:.1f}, peak x {h100.peak / t4.peak:.1f};"
+      f" a launch is assumed to cost {1e6 * h100.launch:.1f} µs on both")
 try:
     plans = {name: make_plan(way) for name, way in switch.items()}
     times = {name: (time_on(t4, plan), time_on(h100, plan)) for name, plan in plans.items()}
@@ -55,8 +55,9 @@ try:
 except NotImplementedError:
     print("Write predict_time first.")
 # %% [markdown]
-# **The answer:** what a launch costs. It is the host that pays it, and pays the same for both. So the H100 gains far less than its
-# bandwidth and its peak promise. The fewer launches there are, the more of the promise is kept.
+# **The answer:** what a launch costs. The host pays it, so the model assumes one published figure for all GPUs; that is an input, no
+# result. The result is this: the H100 gains far less than its bandwidth and its peak promise. The fewer launches there are, the more
+# of the promise is kept.
 #
 # ## 3. The knee
 #

@@ -6,7 +6,7 @@
 # Here is one layer of a network: a matrix product, a bias, a relu (the maximum with 0) and a scale. The network has 32 such
 # layers. It answers one request at a time, so its input is a single row: **batch size 1**.
 #
-# **The question:** an A100 is a very large GPU. For how much of the time does it compute, when it runs this network?
+# **The question:** an A100 is a very large GPU. For how much of the time does it work, when it runs this network?
 # %%
 import numpy as np
 
@@ -30,7 +30,7 @@ print(mlp_graph(layers=1))
 predict("How many launches is the network, one for each operation?", None,
         lambda: mg.stats(network).launches)
 # %% [markdown]
-# **The answer:** 32 layers of 4 operations. The fewer launches, the better.
+# **The answer:** 32 layers of 4 operations.
 #
 # A kernel can do several operations, if somebody writes it. Either it comes ready-made from a **library**, or it is **generated**:
 # the compiler writes it for this very graph. `fuse` groups operations into launches. How it decides is chapter 08; today it is a
@@ -69,8 +69,8 @@ cases = {"as it is": network,
 for case, graph in cases.items():
     print(f"{case:28}", counts(graph))
 # %% [markdown]
-# Look at the last number of each line. An operation inside a layer is no launch of its own any more, so removing it removes no
-# launch. The number sinks only where **whole layers** die or fold.
+# Look at the last numbers. An operation inside a layer is no launch of its own any more: removing it removes none. The number sinks
+# only where **whole layers** die or fold.
 #
 # ## What a launch costs here
 #
@@ -90,7 +90,7 @@ additions = measure("1,000 additions", live=lambda: launches.per_operation(progr
 assert not compiled or additions.column("times as fast")[-1] > 5
 additions
 # %% [markdown]
-# The arithmetic was never the problem. Inside compiled code, going on to the next operation costs next to nothing.
+# Inside compiled code, going on to the next operation costs next to nothing.
 #
 # Now let the arrays grow. How large must they be before the launch no longer matters?
 # %% nbval-ignore-output
@@ -98,15 +98,19 @@ sizes = [4**k for k in range(12)]
 cpu = measure("add over sizes", live=lambda: launches.numpy_sizes(sizes))
 seconds = cpu.column("NumPy")
 overhead = min(seconds[:4])
-bandwidth = max(12 * n / t for n, t in zip(sizes, seconds))  # c = a + b: an element moves 12 bytes
+rates = [12 * n / t for n, t in zip(sizes, seconds)]  # c = a + b: an element moves 12 bytes
+bandwidth = max(rates)
+print(f"in the caches {bandwidth / 1e9:.0f} GB a second, at the largest size {rates[-1] / 1e9:.0f};"
+      f" the knee is at {launch_model.quantity(overhead * bandwidth, 'B')}")
 mg.draw_curves({"measured": list(zip(sizes, seconds)),
                 "overhead + bytes / bandwidth": [(n, overhead + 12 * n / bandwidth) for n in sizes]},
                x_label="elements", y_label="time of one np.add", y_unit="s", label=cpu.source,
                title="the knee", marks=[(overhead * bandwidth / 12, "knee")])
 # %% [markdown]
 # Flat, then a slope. On the flat part more work costs nothing; on the slope, bytes are all that counts. Where launch and work take
-# equally long is the **knee**, or break-even point. (On the far right the measured line may climb above the model: arrays that have
-# left the caches are slower to reach.)
+# equally long is the **knee**, or break-even point. (On the far right the measured line may climb above the model: those arrays have
+# left the caches, and the second number counts. And this call, with `out=` and a function around it, has another price than `x + y`
+# above.)
 #
 # ## The launch model
 #
@@ -124,13 +128,14 @@ predict("Then for how many percent of the time does the A100 work?", None,
         lambda: round(100 - 100 * 128 * a100.launch / launch_model.predict(eager, a100)))
 # %% [markdown]
 # The same for other devices. `eager` means a call for each launch. `graph` means that all launches were recorded, and one call
-# replays them. CUDA calls such a recording a *graph*; it is none of ours. (On the CPU it is compiled C.) The knee is in bytes: an
-# addition moves 12 for each element. Change the numbers: they are your sliders.
+# replays them; that call comes on top, once. CUDA calls such a recording a *graph*; it is none of ours. (On the CPU it is compiled
+# C.) The knee is in bytes. The CPU's differs from the one above: its bandwidth is main memory's.
 # %%
 print(table(launch_model.table(launches=128, bytes_per_launch=eager.bytes_moved // 128)))
 # %% [markdown]
 # **The answer**, to the chapter's question too, is what `launching %` leaves in the A100's line `eager`. No GPU figure here was
-# measured. They are **predictions**, from data sheets and published launch costs; `a100.sources` names them.
+# measured. They are **predictions**, from data sheets and from launch costs that others published, for other cards. We assume them
+# for all GPUs; `a100.sources` names them.
 #
 # ## At batch 1 the gaps are the program
 #
@@ -141,8 +146,8 @@ predicted = "predicted by the launch model, A100"
 events = launch_model.schedule(eager, "a100")
 mg.draw_timeline(events, predicted, title="128 eager launches")
 # %% [markdown]
-# Nearly always, the device waits for the next launch. (The time is a little shorter than the table's: here the host runs ahead, and
-# all work but the last hides behind the next launch.)
+# Nearly always, the device waits for the next launch. (Its share is a little larger than in the table, because the time is shorter:
+# here the host runs ahead, and all work but the last hides behind the next launch.)
 #
 # There are two cures. **Fewer, bigger launches**: fusion. **Cheaper launches**: the recording, a CUDA graph (in `torch.compile` the
 # mode `reduce-overhead`). Both together, with one launch for each layer:
@@ -152,11 +157,9 @@ graph_launch, *kernels = replayed
 boxes = [graph_launch, *(kernel._replace(name="a layer") for kernel in kernels)]
 mg.draw_timeline(boxes, predicted, title="32 launches, replayed")
 # %% [markdown]
-# To walk through it with a mouse: `open("trace.json", "w").write(mg.chrome_trace(events, predicted))`, and drag the file into
-# ui.perfetto.dev.
+# `open("trace.json", "w").write(mg.chrome_trace(events, predicted))` makes a file for ui.perfetto.dev.
 #
-# And each cure alone. The first line says whether the times are measured here, recorded elsewhere, or predicted. (CuPy is of use
-# only with an NVIDIA GPU.)
+# And each cure alone. The first line says whether the times are measured here, recorded elsewhere, or predicted.
 # %% nbval-ignore-output
 def modelled():
     return [{"program": name, "mode": mode, "launches": len(plan.launches),
@@ -174,7 +177,8 @@ measure("MLP at batch 1", needs="gpu", live=live, model=modelled)
 # Either cure helps, and a recording helps more here: it removes nearly all of each launch's price. It needs fixed shapes and
 # fixed addresses, though. And it moves every byte that the unfused program moves.
 #
-# A third cure is to have more to do. With more rows at a time, the same launches serve all of them:
+# A third cure is to have more to do. With more rows at a time, the same launches serve all of them. (`fused` has a library's
+# products here, at every size.)
 # %%
 batches = [4**k for k in range(7)]
 graphs = {rows: mlp_graph(batch=rows) for rows in batches}
@@ -186,7 +190,8 @@ def time_for_a_row(mode, **switch):
 
 
 mg.draw_curves({"eager, unfused": time_for_a_row("eager", enabled=False),
-                "eager, fused": time_for_a_row("eager"), "graph, fused": time_for_a_row("graph")},
+                "eager, fused": time_for_a_row("eager", rows=0),
+                "graph, fused": time_for_a_row("graph", rows=0)},
                x_label="rows in a batch", y_label="time for one row", y_unit="s",
                title="batch size", label=predicted)
 # %% [markdown]
@@ -209,8 +214,8 @@ measure("narrow network", live=lambda: launches.per_operation(programs, 128))
 # %% nbval-ignore-output
 measure("GPT-2 block", live=launches.gpt2_share)
 # %% [markdown]
-# The last column is the most that fusion could win: the gain if all but the products took no time. For one token, on a quiet
-# CPU, the products take 87 to 93 %, so fusion wins about 10 %. It wins more where launches or memory traffic decide.
+# The last column is the most that fusion could win: the gain if all but the products took no time. It wins more where launches
+# or memory traffic decide.
 #
 # ## The clock that lies
 #
@@ -221,7 +226,8 @@ import inspect
 
 print(inspect.getsource(devices.QueuedDevice))
 # %%
-predict("A large product takes some milliseconds. How long does issue() take, in microseconds?", None)
+predict("A large product takes some milliseconds. How long does issue() take, in microseconds?"
+        " (The next cell measures it.)", None)
 # %% nbval-ignore-output
 device = devices.device_here()  # a GPU, if there is one
 a = devices.large_matrix(device)
@@ -236,16 +242,18 @@ wrong = wall(job, 5)  # stops the clock when the fifth product is in the queue
 device.wait()
 right = synchronized(device.wait)(job, 5)  # waits before it starts the clock, and before it stops it
 assert wrong < right / 2
-print(f"{type(device).__name__}, one product: {1e6 * wrong / 5:,.1f} µs without waiting,"
-      f" {1e6 * right / 5:,.0f} µs with it")
+print(f"The answer: issue() takes {1e6 * wrong / 5:,.1f} µs. Waiting for the product, too:"
+      f" {1e6 * right / 5:,.0f} µs ({type(device).__name__})")
 # %% [markdown]
-# The first number is **the answer**, and no speed. It is the time to write a command. It would be the same for a product a thousand
-# times as large.
+# **The answer** is no speed. It is the time to write a command. It would be the same for a product a thousand times as large.
 #
 # And the bill arrives elsewhere: at the first line that needs a result, such as a print. It *looks* slow, and is innocent.
 # %% nbval-ignore-output
 b = np.ones((1024, 1024), np.float32)
 measured = devices.watch({"matmul_1": lambda: b @ b, "add_1": lambda: b + b, "matmul_2": lambda: b @ b})
+for one in measured:
+    if one.row == launch_model.HOST:
+        print("the host,", one.name, launch_model.quantity(one.end - one.start, "s"))
 mg.draw_timeline(measured, "measured here", title="three jobs, then a wait")
 # %% [markdown]
 # So: wait, start the clock, run, wait, stop the clock. Warm up first: a first call may compile. Run several times, and take the
@@ -282,8 +290,9 @@ mg.draw_curves({"NumPy": list(zip(sizes, seconds)),
 # %% exhibit=onnxruntime-launches
 # %% exhibit=xla-launches
 # %% [markdown]
-# In XLA's text, a line with `fusion(` is a launch: its name, its result's shape, its operands. `kCustom` is a kernel of a library
-# (`ynn`), `kLoop` a loop that XLA generated. Both compilers reach our second position, 64: their products come from a library.
+# In XLA's text, a line with `fusion(` is a launch: its name, its result's shape (4 rows of a network 64 wide), its operands.
+# `kCustom` is a kernel of a library (`ynn`), `kLoop` a loop that XLA generated. Both compilers reach our second position, 64: their
+# products come from a library.
 #
 # ## The scoreboard
 #

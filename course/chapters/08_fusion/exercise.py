@@ -6,7 +6,7 @@
 # Run this cell first.
 # %%
 from minigraph.teach.prelude import *
-from minigraph.teach.tryout import try_fuser, try_lines
+from minigraph.teach.tryout import try_fuser, try_groups, try_lines
 # %% [markdown]
 # ## 1. What a grouping costs
 #
@@ -41,12 +41,14 @@ for name, readers in users(example).items():
     node = example[name]
     print(f"{name:5} {OPS[node.op].kind.value:12} {str(node.type.shape):8} read by {readers}")
 # %% [markdown]
-# Write your groups down. Then look:
+# Here every operation is alone. Put them together until no fewer groups would do, and run the cell again after each change. Bold
+# arrows go through memory.
 # %%
-draw_clusters(example, groups=[("a", "b", "c"), ("s",), ("d", "seen"), ("e",), ("y",)])
+mine = [("a",), ("b",), ("c",), ("s",), ("d",), ("seen",), ("e",), ("y",)]
+try_groups(example, mine)
 # %% [markdown]
-# Bold arrows go through memory. `c` ends its group, for `s` and `d` read it and are in two. `seen` is an output. `e` is smaller than
-# `y`. Now the walk that finds this. About 16 lines.
+# What stays apart, and why? `s` is a sum. `c` ends its group, for `s` and `d` read it and are in two. `seen` is an output. `e` is
+# smaller than `y`. Now write the walk that finds this. About 16 lines.
 # %% exercise=fuse
 # %%
 check(fuse)

@@ -26,8 +26,8 @@ unfused = mg.make_plan(mg.fuse(graph, enabled=False))
 trip = graph["x"].type.nbytes
 predict("How many trips does the line make?", None, lambda: unfused.bytes_moved // trip)
 # %% [markdown]
-# Count with the table. NumPy makes an array for each operation, and the next one reads it back. (The constants `c` are numbers in
-# the code and cost no trip.)
+# Count with the table. Each operation of NumPy writes a whole array, and the next one reads it back. (The constants `c` are numbers
+# in the code and cost no trip.)
 # %%
 rows = [{"launch": launch.name, "operands": " ".join(launch.reads), "read": launch.bytes_read // trip,
          "written": launch.bytes_written // trip} for launch in unfused.launches]
@@ -53,8 +53,8 @@ bars("what goes through memory", {
     "one launch": plan.bytes_moved / 1e6}, "MB")
 # %% [markdown]
 # Fusion gains three things. **Traffic**: values stay in registers, the few places inside the processor that cost nothing to reach.
-# **Launches**: one instead of nine (chapter 07). And **instruction-level parallelism**: between a load and a store there are
-# now nine operations, and the loop has several elements in flight. So the processor has something to do while one of them waits.
+# **Launches**: one instead of nine (chapter 07). And **instruction-level parallelism**: a processor works on several elements at a
+# time. While one waits for memory, it computes others, and there are nine operations to overlap with each wait now, not one.
 #
 # ## What is generated
 #
@@ -66,12 +66,13 @@ from minigraph.teach.sources import loads_and_stores, show_kernels, source
 
 show_kernels(graph)
 # %% [markdown]
-# The body is the same text for both machines. On the CPU there is a loop around it. On the GPU there is none: a million threads
-# run the body, each for its own `i`. Every `const float` is a register. Five nodes use `x`, and it is read once, into `x_i`.
+# The body is the same text for both machines. On the CPU there is a loop around it; `ivdep` and `restrict` promise that no store
+# changes what another element reads, so the compiler may take several at a time. On the GPU a million threads run the body, each for
+# its own `i`. Five nodes use `x`, and it is read once, into `x_i`.
 #
-# Is that so, or does the compiler put them into memory after all? Look at its output. **PTX** is the assembly language of NVIDIA's
-# GPUs; `ld.global` is a load from memory, `st.global` a store. NVIDIA's compiler needs no GPU, so we can count them. (Where it is not
-# installed, you see recorded counts, which are checked against it where it is.)
+# Does the compiler store any of these in memory? **PTX**, its output, is assembly for an imagined GPU with any number of registers; a
+# last step fits it to a real one, which has enough for ten values. `ld.global` is a load from the GPU's memory, `st.global` a store.
+# (Without NVIDIA's compiler you see recorded counts.)
 # %%
 nine, one = loads_and_stores(graph, fused=False), loads_and_stores(graph)
 total = {"launch": "all nine", "loads": sum(row["loads"] for row in nine),
@@ -80,12 +81,13 @@ print(table([*nine, total, one[0] | {"launch": "fused"}]))
 print(f"operations for each access: {9 / (total['loads'] + total['stores']):.2g},"
       f" and fused {9 / (one[0]['loads'] + one[0]['stores']):.2g}")
 # %% [markdown]
-# For each element, 22 accesses to memory became two. They are the trips of the table above.
+# For each element, 22 accesses to memory became two: the trips of the table above.
 #
 # ## One line is not one loop
 #
 # It looks as if NumPy could do that, too: it has the whole line. But it never sees the line. Python calls `multiply`, then the next
-# one, and each must return a complete array. How many arrays live at the worst moment? Python drops an array when nobody needs it.
+# one, and each goes through its whole array first. How many arrays live at the worst moment? An array that nobody needs is dropped,
+# or written over.
 # %%
 import tracemalloc
 
@@ -146,7 +148,7 @@ speed
 # and stay in the **cache**, a small memory inside the processor, where a trip is cheap: less is gained. Over NumPy it gains the
 # nine **calls** from Python as well: in small arrays, most of it.
 #
-# *Copying x* is the floor: it reads once, writes once, and computes nothing. The rest of the distance is `tanh`. A fused loop is only as
+# *Copying x*, which computes nothing, is the floor. The rest of the distance is `tanh`. A fused loop is only as
 # quick as its slowest function, and NumPy's `tanh` is a very good one, made of vector instructions; with C's usual `tanhf`, one
 # element after the other, the fused loop would lose. That is why minigraph brings its own, in `minigraph/vectormath.h`.
 #
@@ -157,7 +159,7 @@ speed
 #
 # - its value must be stored: the caller gets it, or its readers are in two launches;
 # - its reader wants the whole array: a product, or a print;
-# - it is itself no work element by element: a product, a print, or a draw of random numbers is a launch of its own;
+# - it is itself no work element by element: a print, a draw of random numbers, or a product of many rows (a library does it);
 # - the loop is larger than it is: broadcast, it would be computed again and again.
 #
 # Here is a graph with all of these. Go through it from the last node to the first.
@@ -213,7 +215,7 @@ mg.draw_clusters(residual, groups=[("r", "y"), ("p",)])
 #
 # With the rule, there can be none. Every member of a group leads to the last value, for all that reads it is inside as well. So the
 # only way out is the last value. If a way led from there back to an operand of a member, it would go on to the last value, and
-# the graph itself would have a cycle. No search is needed.
+# the graph itself would have a cycle.
 #
 # ## Computing twice
 #
@@ -229,10 +231,12 @@ print("exp apart:", narrow, " in the loop over b:", b, " times as many:", b // n
 # %% [markdown]
 # ## The epilogue
 #
-# Chapter 07 used the epilogue to save launches. Here is how it looks: a product, a bias and GELU, for one row.
+# Chapter 07 used the epilogue to save launches. Products of at most `ROWS` rows are generated, so what follows them may join. Here: a
+# product, a bias and GELU.
 # %%
 layer = mg.trace(lambda h, w, b: gelu(h @ w + b), name="layer",
                  h="f32[1,768]", w="f32[768,3072]", b="f32[3072]")
+print("ROWS:", mg.fusion.ROWS)
 print(mg.explain(mg.fuse(layer), "matmul"), end="\n\n")
 print(source(layer, CUDA))
 # %% [markdown]
@@ -303,7 +307,7 @@ scoreboard("fold", "simplify", "dce", "cse", "fuse", device="a100")
 # A: Trips to memory and launches. A value that only its own group reads stays in a register.
 #
 # Q: Why is one line of NumPy not one loop?
-# A: Python calls one operation after the other, and each must return a whole array. Nobody sees the line.
+# A: Python calls one operation after the other, and each goes through its whole array. Nobody sees the line.
 #
 # Q: Why may a node join only if all its readers are in one group?
 # A: Otherwise its value is needed outside and must be stored, or computed twice; and a way out and back in would be a cycle.

@@ -40,7 +40,7 @@ graph example(x: f32[4,8]) -> (y) {
   return y
 }""")
 for node in example.nodes:
-    print(f"{node.name}  {OPS[node.op].kind.value:12} {list(node.type.shape)}")
+    print(f"{node.name}  {str(OPS[node.op].kind):16} {node.type.shape}")
 # %% [markdown]
 # `a` and `b` share the first walk. `c` is one number a row, between the walks. `d`, `e` and `s` are the second walk, and `y`
 # needs none: 2. About 10 lines.

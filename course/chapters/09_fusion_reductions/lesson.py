@@ -8,7 +8,7 @@
 #
 # **The question:** how many of these 67 MB must be in memory?
 #
-# We begin with softmax alone.
+# First, softmax alone.
 # %%
 import numpy as np
 
@@ -60,7 +60,7 @@ print(source(mg.trace(softmax, x="f32[4,10]", name="softmax")))
 # recomputes what is cheap, such as a subtraction (the `d` of `layer_norm` below), and keeps what is dear: the exponentials lie in `e_row`. That array is as
 # long as a row, not as the matrix.
 #
-# The norms work in the same way.
+# The norms work alike.
 # %%
 from minigraph.codegen.rows import Walks
 
@@ -114,7 +114,7 @@ print("times as fast as NumPy:", faster)
 #
 # ## The wrong axis on a square matrix
 #
-# Somebody forgets `keepdims`. With 32 rows of 64, NumPy objects, and so does the tracer:
+# Somebody forgets `keepdims`. With 32 rows of 64, the tracer objects, as NumPy would:
 # %%
 def centre(x):
     return x - np.sum(x, axis=1)
@@ -171,11 +171,11 @@ mg.draw_curves(curves, x_label="elements so far", y_label="value", log="", steps
 # > So their sum is *s* · exp(*m* − *M*), and the new element adds exp(x − *M*).
 #
 # One factor repairs all terms, however many they were. It is at most 1, so nothing overflows. This is **online softmax** (Milakov and
-# Gimelshein, 2018). It is no approximation. Only rounding differs, as it does with any other order of adding.
+# Gimelshein, 2018). Only rounding differs, as with any other order of adding.
 #
 # ## Minus infinity
 #
-# Attention masks: what a token may not see gets the score -inf, and exp(-inf) = 0. Try it.
+# Attention masks: what a token may not see gets the score -inf, and exp(-inf) = 0.
 # %%
 cases = {"large": [1000, 1001, 1002], "masked": [0, -np.inf, 1], "begins masked": [-np.inf, 0, 1],
          "all masked": [-np.inf, -np.inf]}
@@ -188,7 +188,8 @@ with np.errstate(all="ignore"):
 # %% [markdown]
 # Large numbers are fine. But the third row has a proper softmax, and `online` gives NaN: at the first element it computes
 # -inf − -inf. The remedy: while the maximum is -inf, subtract 0 in its place. The exponentials are then 0, and the pair stays (-inf,
-# 0). When *all* is masked, NumPy's softmax has the same −inf − -inf, so all shares are NaN. With the remedy they are NaN as well: 0/0.
+# 0). When *all* is masked, NumPy's softmax has the same −inf − -inf, so all shares are NaN. With the remedy they are 0/0:
+# NaN as well, for NumPy's numbers. (Python's own raise ZeroDivisionError.)
 #
 # ## Two halves
 #
@@ -211,7 +212,7 @@ for name, (m, s) in ways.items():
 # %% [markdown]
 # ## Attention
 #
-# Now the scores. They come out of a product, and go into a second one.
+# The scores come out of a product, and go into a second one.
 # %%
 def attention(q, k, v):
     return softmax(q @ k.T * 0.125) @ v
@@ -225,7 +226,7 @@ n = 4096
 ways = {"unfused": mg.fuse(traced(n), enabled=False), "softmax fused": mg.fuse(traced(n)),
         "one launch": mg.fuse(traced(n), rows=n)}
 plans = {name: mg.make_plan(way) for name, way in ways.items()}
-predict("Unfused: 8 launches. How many, if scaling and softmax are one, and the products apart?", None,
+predict("Unfused: 8 launches. How many fused, with the two products left to a library?", None,
         lambda: len(plans["softmax fused"].launches))
 # %%
 print(table([{"way": name, "launches": len(plan.launches), "MB moved": round(plan.bytes_moved / 1e6),
@@ -233,22 +234,23 @@ print(table([{"way": name, "launches": len(plan.launches), "MB moved": round(pla
              for name, plan in plans.items()]))
 mg.draw_clusters(mg.fuse(traced(n), rows=n))
 # %% [markdown]
-# With softmax fused, it is 3. (Number 1 in the picture is a view: no launch.) One matrix is enough even
-# unfused: a launch writes over an operand that nobody needs any more. But while the two products are apart, it must be stored.
+# With softmax fused, it is 3: scaling and softmax are one, between the products. (Number 1 in the picture is a view: no launch.) One
+# matrix is enough even unfused: a launch writes over an operand that nobody needs any more. But while the two products are apart, it must be stored.
 #
 # In one launch it need not be. Take a **tile** of 128 keys. Compute 128 scores of a row, update *m* and *s*, and carry a third
 # running value: the **mixture** Σ exp(x − *m*) · v. It was made with the old maximum, so it shrinks by the same factor. Then forget the tile.
-# These are the lines of the generated kernel about the running values:
+# These lines of the generated C are about the running values:
 # %%
-from minigraph.dialect import CUDA
-
-words = ("largest", "shrink", "total", "mixed", "first")
-code = source(ways["one launch"], CUDA)
-shown = [line if any(word in line for word in words) else "  …" for line in code.splitlines()[1:]]
+words = ("i = 0", "tile[128]", "first = 0", "largest", "shrink", "total")
+code = source(ways["one launch"]).splitlines()[1:]
+shown = [line if any(word in line for word in words) else "  …" for line in code]
 print(*[line for line, before in zip(shown, ["", *shown]) if line != before], sep="\n")
+both = sum(plans["one launch"].graph[name].type.nbytes for name in "kv")
+print(f"k and v: {both / 1e6:.1f} MB, read for each of {n:,} rows: {n * both / 1e9:.1f} GB")
 # %% [markdown]
 # `part[0]` is at first the tile's maximum, and then its sum. `shift` is our remedy for -inf. The division comes last, once for
-# each number of the result.
+# each number of the result. The loads of `k` and `v` are the caches' work: the table
+# counts each operand once.
 #
 # On a CPU, minigraph asks a library for large products and leaves the launches apart; `rows=n` says: generate. A GPU's
 # FlashAttention (Dao, 2022) also takes many queries at a time, so that a tile of `k` and `v` is read once for all of them.
@@ -266,7 +268,7 @@ mg.draw_curves({"scores stored": [(n, memory(mg.make_plan(traced(n)))) for n in 
                title="n² against n: inputs, result, and all between")
 # %% [markdown]
 # With the scores stored, twice the length soon is four times the memory. In tiles it is twice: `q`, `k`, `v` and the result. That answers
-# the question: of the 67 MB, none; 128 scores for each row that is being worked on. The multiplications hardly change. **FlashAttention is algebra plus memory**: a sum that can be repaired, and so a matrix that
+# the question: of the 67 MB, none; 128 scores for each row in work. The multiplications hardly change. **FlashAttention is algebra plus memory**: a sum that can be repaired, and so a matrix that
 # never is.
 #
 # ## Is it right?

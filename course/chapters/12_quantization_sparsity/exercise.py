@@ -70,7 +70,7 @@ except NotImplementedError:
 # %% [markdown]
 # ## 4. Refute two passes
 #
-# Both save an operation on floats. Read them.
+# Both save an operation on floats. Read them. (`fresh` gives a name that is not taken yet.)
 # %%
 import inspect
 

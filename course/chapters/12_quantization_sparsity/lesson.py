@@ -114,30 +114,33 @@ def fp8(x):
 ways = {"f32": lambda x: (x, x.nbytes), "f16": ROUNDINGS["f16"], "fp8, one scale": fp8,
         "int8, one scale": one_scale, "int8, one a row": ROUNDINGS["i8 a row"],
         "q8_0": ROUNDINGS["q8_0"], "q4_1": ROUNDINGS["q4_1"]}
-predict("Which of the int8 ways does the outlier harm most?", None)
+errors = {name: [rms(way(x)[0] - x) for x in (calm, wild)] for name, way in ways.items()}
+three = ("int8, one scale", "int8, one a row", "q8_0")
+predict(f"Whose error does the outlier make largest, of {' / '.join(three)}?", None,
+        lambda: max(three, key=lambda name: errors[name][1]))
 # %%
 rows = []
 for name, way in ways.items():
-    (plain, nbytes), (hurt, _) = way(calm), way(wild)
+    nbytes, (plain, hurt) = way(calm)[1], errors[name]
     rows.append({"stored as": name, "bytes": nbytes, "bits a number": 8 * nbytes / calm.size,
-                 "rms error": f"{rms(plain - calm):.2g}",
-                 "with the outlier": f"{rms(hurt - wild):.2g}"})
+                 "rms error": f"{plain:.2g}", "with the outlier": f"{hurt:.2g}"})
 print(table(rows))
 # %%
 from minigraph.drawing import draw_24, draw_curves
 
-points = {name: (8 * way(wild)[1] / wild.size, rms(way(wild)[0] - wild)) for name, way in ways.items()}
+points = {name: (8 * way(wild)[1] / wild.size, errors[name][1]) for name, way in ways.items()}
 draw_curves({name: [points[name]] for name in points if name != "f32"},
             x_label="bits a number", y_label="rms error", log="y",
             title="Error against bits, with one outlier")
 # %% [markdown]
-# So the answer is: int8 with one scale. A single number makes its steps coarse for all 4,096. With blocks, it spoils its 31 neighbours: finer scales buy
+# So the answer is `int8, one scale`. A single number makes its steps coarse for all 4,096. With blocks, it spoils its 31 neighbours: finer scales buy
 # accuracy for few bits. fp8 forgives the outlier, and without one it is coarser than int8.
 #
 # The error of a matrix is not the error of a model. Here is SmolLM2's tiny brother, with random weights: all of its products quantized, its logits
 # compared.
 # %%
 from minigraph.accuracy import compare_logits, stepwise
+from minigraph.bench_sparse import stored
 from minigraph.models import compiled, smollm2
 from minigraph.passes import fuse_dequantize
 
@@ -155,14 +158,16 @@ for format in ("i8", "q8_0", "q4_1"):
     small = fuse_dequantize(quantize_weights(decode, format, least=0).graph).graph
     found = compare_logits(model(decode), model(small), [tokens])
     rows.append({"weights": format, "rms error of the logits": f"{found['rms error']:.2g}",
-                 "bytes moved a token": moved(small), "in float": moved(decode)})
+                 "bytes of constants": stored(small), "moved a token": moved(small)})
+    assert moved(small) < moved(decode)
+rows.append({"weights": "float32",
+             "bytes of constants": stored(decode), "moved a token": moved(decode)})
 print(table(rows))
 # %% [markdown]
-# Random weights are the worst case; a trained model bears 4 bits far better. `minigraph bench quant` measures that on the real one: logits, perplexity,
-# and how often the best token is the same.
+# A trained model bears 4 bits far better than random weights do. `minigraph bench quant` measures that on the real one.
 #
-# But look at the bytes: `q8_0` moves fewer than float, and `i8` *more*, though `fuse_dequantize` saw both. It does two things. Blocks it gives to one
-# kernel, which expands them itself. For `i8` it only moves the scale, as we shall see, and all weights are still written as floats. Now to our question.
+# All three move fewer bytes than float. It is no quarter: cache, activations and some tables stay float, and in so small a model they are a large part. (In
+# `q8_0` and `q4_1`, so does a matrix that is no whole number of blocks.) But `fuse_dequantize` has run here. Our question is what happens without it.
 #
 # ## Dequantize, apart and fused
 #
@@ -181,12 +186,15 @@ print(table([{"weights": name, "launch": launch.name, "read": launch.bytes_read,
 # %%
 from minigraph.teach.charts import bars
 
+assert moved(plans["int8, scale moved"]) < moved(product) < moved(int8)
 print(f"int8, expanded first, moves {moved(int8) / moved(product):.2f} bytes for each byte of float32")
 bars("what one product moves", {name: moved(graph) / 1e6 for name, graph in plans.items()}, "MB")
 # %% [markdown]
 # The line above the bars answers our question. Expanded first, the weights go through memory three times: read as int8, written as floats, read as
-# floats. That is ¼ + 1 + 1, and moving the scale changes nothing of it. Only a kernel that reads the small weights *itself*, and makes floats of a block in
-# registers, saves anything. It is `packed_matmul`.
+# floats. That is ¼ + 1 + 1. Only a kernel that reads the small weights *itself*, and makes floats of them in registers, saves anything.
+#
+# For blocks that is `packed_matmul`. For int8 the scale must get out of the way: then only a cast is left in front of the matmul, and the kernel of a product
+# with few rows casts while it reads.
 #
 # What `x16` means: 16 rows lie interleaved. Here each word of 4 bytes is called *row.word*; a block of `q4_1` has 5.
 # %%
@@ -216,14 +224,15 @@ print(fuse_dequantize(columns).graph)
 for graph in (columns, rowwise):
     print(explain_dequantize(graph, "y"))
 # %% [markdown]
-# A factor can leave a sum if all terms share it. That saves multiplications and no bytes: `y.wide` is as large as the float weights. And x is float
-# here, so the terms are floats. If x is quantized, too, they are integers, and hardware that multiplies int8 can do the sum. Which scales may pass relu?
-# That is an exercise.
+# A factor can leave a sum if all terms share it. There is one multiplication a result then, in place of one a weight: fewer, if x has fewer rows than w.
+#
+# And x is float here, so the terms are floats. If x is quantized, too, they are integers, and hardware that multiplies int8 can do the sum. Which scales may
+# pass relu? That is an exercise.
 #
 # ## int8 that is not faster
 #
 # Now the clock: a matrix of 2,048 by 4,096, in generated C on one thread, first for one row, then for 64. *int8 times int8* has the activations in int8, too,
-# and adds up integers.
+# and adds up integers. (For 64 rows it would take too long here.)
 # %% nbval-ignore-output
 from minigraph.bench_quant import integers
 from minigraph.bench_sparse import caller, own_time
@@ -235,7 +244,9 @@ from minigraph.measure import compare
 def speeds(rows, seconds=0.1):
     dense = random_product(rows, 4096, 2048)
     x = np.random.default_rng(1).standard_normal((rows, 2048)).astype(np.float32)
-    graphs = {"float32": dense, "int8, expanded first": quantize_weights(dense, "i8").graph}
+    eight = quantize_weights(dense, "i8").graph
+    graphs = {"float32": dense, "int8, expanded first": eight,
+              "int8, scale moved": fuse_dequantize(eight).graph}
     for name, format in (("q8_0, fused", "q8_0x16"), ("q4_1, fused", "q4_1x16")):
         graphs[name] = fuse_dequantize(quantize_weights(dense, format).graph).graph
     if rows == 1:
@@ -255,10 +266,13 @@ if find_compiler():
 else:
     print("There is no C compiler here, so nothing was measured.")
 # %% [markdown]
-# One row: each weight is used once. Memory decides (**memory-bound**), and time follows bytes: expanded int8 is *slower* than float, and the
-# fused blocks are quicker. 64 rows: each weight is used 64 times, and arithmetic decides (**compute-bound**). Small weights save no arithmetic; they add
-# the unpacking. And int8 times int8? It would pay where the processor has an instruction that multiplies and adds four of them at once. Our C
-# has none: it widens them first. Fewer bits are a possibility. The kernel makes it real.
+# One row: each weight is used once. Memory decides (**memory-bound**): expanded int8 is *slower* than float, and what moves fewer bytes is quicker, though
+# not in proportion. 64 rows: each weight is used 64 times, and arithmetic decides (**compute-bound**). Small weights save none. Blocks are unpacked anew for
+# each row of x, and what that costs is a matter of the format's code, not of its bytes. And with so many rows the kernel does no cast: int8 is expanded again.
+#
+# *int8 times int8* would pay where an instruction multiplies and adds four of them at once. Our product adds up i32, so the weights are first written as i32,
+# four bytes each, and read again: ¼ + 1 + 1, as before. And its loop over integers is slower than that over floats. Fewer bits are a possibility. The kernel
+# makes it real.
 #
 # ## Calibration
 #
@@ -287,7 +301,8 @@ print(table(rows))
 #
 # ## Pairs that cancel
 #
-# Where two int8 layers meet, there is a dequantize, then a quantize by the same scale. Is that nothing? `remove_quantize_pairs` decides:
+# Where two int8 layers meet, there is a dequantize, then a quantize by the same scale. Is that nothing? Both take integers from i8 to i64, and scales in f16,
+# f32 or f64. `dtype` says what `quantize` makes: i8, if it is left out. `remove_quantize_pairs` decides:
 # %%
 from minigraph.passes import remove_quantize_pairs
 
@@ -315,7 +330,6 @@ draw_24(((draw.permutation(24) + 1) * draw.choice([-1, 1], 24)).reshape(3, 8))
 # %%
 predict("Half of the weights are 0, anywhere. How many times as fast is the product?", None)
 # %%
-from minigraph.bench_sparse import stored
 from minigraph.passes import compress, prune
 
 dense = random_product(1, 2048, 2048)
@@ -335,7 +349,7 @@ else:
     print("There is no C compiler here, so nothing was measured.")
 # %% [markdown]
 # The answer is `unstructured`: about 1. Zeros anywhere are still stored, read and multiplied: the loop has no time to ask. A pattern tells beforehand where they are. 2:4 needs two bits for each
-# value kept, blocks need an index for each block. What pruning costs in accuracy is another matter: models are mostly trained again after it.
+# value kept; blocks, here of 16 by 16, an index each. What pruning costs in accuracy is another matter: models are mostly trained again after it.
 #
 # ## A token from the model's own blocks
 #
@@ -393,7 +407,7 @@ scoreboard("quantize", "packed", "dce", "fuse", passes=with_quantize,
 # A: If they are expanded first, they go through memory three times. And where arithmetic decides, they save nothing.
 #
 # Q: When may a scale move behind a product? Does that save bytes?
-# A: If it is the same all along the summed axis. No: the weights are still expanded to floats.
+# A: If it is the same all along the summed axis. Only where the product's kernel then casts the weights while it reads them.
 #
 # Q: Half of the weights are zeros. When does that pay?
 # A: If they lie in a pattern, such as 2:4 or blocks, and a kernel skips them.

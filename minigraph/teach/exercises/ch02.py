@@ -7,7 +7,7 @@ import numpy as np
 from ...ir import Builder, Graph
 from ...types import DTYPES, SHORT
 from ..exercise import Baked, Exercise, Mistake
-from ..judge import describe
+from ..judge import call, describe
 from ..judge_traces import judge_traces, numpy_steps, numpy_value, tidy
 from ..standins import Proxy, expression_of, with_operators
 
@@ -507,7 +507,7 @@ def run_trace(function):
             calls.append(1)
             return f(*operands, **inputs)
 
-        got = function(once, dict(types), READY)
+        got = function(once, types, READY)
         if len(calls) != 1:
             return f"Your function called f {len(calls)} times, not once."
         return tidy(got) if isinstance(got, Graph) else f"Your function returned {describe(got)}, not a Graph."
@@ -681,7 +681,7 @@ def run_both(function):
     def run(parameters, text, types):
         builder = Builder("traced")
         inputs = {name: READY(builder, builder.input(name, type)) for name, type in types.items()}
-        got = function(expression_of(parameters, text), builder, inputs)
+        got = call(function, expression_of(parameters, text), builder, inputs)
         if not isinstance(got, str) or got not in builder.nodes:
             return not_a_name(got)
         return tidy(builder.build({"out": got}))

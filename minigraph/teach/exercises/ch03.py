@@ -42,7 +42,7 @@ TARGETS = tuple(parse(text) for text in (
 
 
 def computed(graph: Graph) -> int:
-    """What folding should reduce: operations whose operands are all constants."""
+    """Operations whose operands are all constants."""
     nodes = defs(graph)
     return sum(OPS[node.op].foldable and bool(node.inputs) and all(nodes[name].op == "const" for name in node.inputs)
                for node in graph.nodes)
@@ -432,7 +432,7 @@ SMALL_TARGETS = tuple(parse(text) for text in (
 
 
 def stored_beyond(graph: Graph) -> int:
-    """Foldable within the bound and not folded."""
+    """Operations that could be folded within the bound."""
     nodes = defs(graph)
     return sum(bool(node.inputs) and OPS[node.op].foldable and all(nodes[i].op == "const" for i in node.inputs)
                and grown(node, [nodes[i].value for i in node.inputs]) <= 1024 for node in graph.nodes)

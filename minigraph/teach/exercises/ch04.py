@@ -218,7 +218,7 @@ def gives_back(node: Node, known: dict[str, Node]) -> list[str]:
 
 
 def same_as_an_operand(graph: Graph) -> int:
-    """What the exercise asks to take out."""
+    """Operations that only give back one of their operands."""
     known = {node.name: node for node in graph.nodes}
     return sum(bool(gives_back(node, known)) for node in graph.nodes)
 

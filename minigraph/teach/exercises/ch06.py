@@ -13,6 +13,7 @@ from ...passes import cse as package_cse
 from ...passes import dce, fold, simplify
 from ...text import parse
 from ...types import Const, splat
+from ..exact import article
 from ..exercise import Exercise, Mistake, Refutation
 from ..graphs import Space
 from ..judge import judge_calls, judge_one, judge_pass
@@ -137,8 +138,8 @@ def unhashable(key) -> str:
     """What in a key no dict can look up."""
     if isinstance(key, tuple):
         inside = next((part for part in key if not is_hashable(part)), key)
-        return unhashable(inside) if isinstance(inside, tuple) else f"it holds a {type(inside).__name__}"
-    return f"it is a {type(key).__name__}"
+        return unhashable(inside) if isinstance(inside, tuple) else f"it holds {article(inside)}"
+    return f"it is {article(key)}"
 
 
 def is_hashable(value) -> bool:
@@ -634,7 +635,7 @@ def explain_rounds(case, want, got):
     if isinstance(got, tuple) and len(got) == 2 and isinstance(got[0], Graph):
         same = "this graph" if got[0] == want[0] else f"another graph, of {len(got[0])} nodes,"
         return (*lines, f"and gives {same} and {got[1]!r}")
-    return (*lines, f"and gives {'None' if got is None else f'a {type(got).__name__}'}, not a tuple (graph, rounds)")
+    return (*lines, f"and gives {'None' if got is None else article(got)}, not a tuple (graph, rounds)")
 
 
 # ---- the stretch: one table with three hooks ------------------------------------------------------------------------

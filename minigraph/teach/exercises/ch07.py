@@ -9,10 +9,10 @@ import numpy as np
 
 from ...fusion import fuse
 from ...ir import Graph
-from ...launch_model import HOST, schedule
+from ...launch_model import HOST, quantity, schedule
 from ...ops import OPS, Kind
 from ...plan import make_plan
-from ...run_numpy import VIEWS
+from ...run_numpy import VIEWS, peak_bytes
 from ...run_numpy import stats as package_stats
 from ...text import parse
 from ..examples import frozen_layer, mlp_graph
@@ -102,6 +102,22 @@ def count_without_effects(graph):
     return sum(node.op not in NO_LAUNCH and OPS[node.op].kind is not Kind.EFFECT for node in graph.nodes)
 
 
+def count_without_part_names(graph):
+    return sum(not any(name in node.op for name in NO_LAUNCH) for node in graph.nodes)
+
+
+def count_without_packing(graph):
+    return sum(node.op not in (*NO_LAUNCH, "pack", "unpack") for node in graph.nodes)
+
+
+def count_without_assertions(graph):
+    return sum(node.op not in (*NO_LAUNCH, "assert_close", "assert_finite") for node in graph.nodes)
+
+
+def count_without_casts(graph):
+    return sum(node.op not in (*NO_LAUNCH, "cast") for node in graph.nodes)
+
+
 def count_operands(graph):
     return sum(len(node.inputs) for node in graph.nodes)
 
@@ -145,9 +161,44 @@ COUNTED = tuple(parse(text) for text in (
     "graph chosen(x: f32[4], i: i32[2]) -> (y) {\n a = take(x, i)\n y = cast(a) {dtype=f64}\n return y\n}",
 ))  # fmt: skip
 
+# the types of the operands -> the operations, with their attributes, that each are one launch on them
+ALONE = {
+    "f32[4]": "neg abs sign sqrt rsqrt exp log exp2 expm1 log2 log1p tanh erf sin cos floor ceil round"
+              " cast{dtype=f64} sum{axis=[0]} prod{axis=[0]} mean{axis=[0]} max{axis=[0]} min{axis=[0]} argmax{axis=0}"
+              " argmin{axis=0} cumsum{axis=0} sort{axis=0} print{label=\"x\"} assert_finite",
+    "f32[4] f32[4]": "add sub mul div floor_div mod pow maximum minimum eq ne lt le gt ge concat{axis=0} assert_close",
+    "i32[4] i32[4]": "bitwise_and bitwise_or bitwise_xor left_shift right_shift",
+    "i32[4]": "bitwise_not",
+    "bool[4]": "any{axis=[0]} all{axis=[0]}",
+    "bool[4] f32[4] f32[4]": "where",
+    "f32[4] f32[]": "quantize pad{low=[1],high=[1]}",
+    "i8[4] f32[]": "dequantize",
+    "f32[4,4] f32[4,4]": "matmul",
+    "f32[1,1,4,4] f32[1,1,3,3]": "conv2d",
+    "f32[2,32]": "pack{format=\"q8_0\"}",
+    "u8[2,34]": "unpack{format=\"q8_0\"}",
+    "f32[1,32] u8[2,34]": "packed_matmul{format=\"q8_0\"}",
+    "f32[1,32] f32[1,16,16] u32[1,1,16]": "sparse_matmul",
+    "f32[1,4] f32[1,4,16] i32[1] i32[2]": "block_matmul",
+    "f32[4] i32[2]": "take",
+    "f32[4] f32[2] i32[]": "update_slice{axis=0}",
+    "": "random{shape=[4],site=0}",
+}
+
+
+def alone(types: str, call: str) -> Graph:
+    """A graph of one operation. An effect has no value to give away, so it is no output."""
+    op, brace, attrs = call.partition("{")
+    names = [f"x{i}" for i, _ in enumerate(types.split())]
+    given = ", ".join(f"{name}: {type}" for name, type in zip(names, types.split()))
+    output = names[0] if OPS[op].kind is Kind.EFFECT else "y"
+    return parse(f"graph alone({given}) -> ({output}) {{\n y = {op}({', '.join(names)}) {brace}{attrs}\n"
+                 f" return {output}\n}}")
+
 
 def count_cases() -> list[tuple[Graph]]:
-    return [(graph,) for graph in (*COUNTED, mlp_graph(layers=2, width=4), frozen_layer())]
+    each = [alone(types, call) for types, calls in ALONE.items() for call in calls.split()]
+    return [(graph,) for graph in (*COUNTED, *each, mlp_graph(layers=2, width=4), frozen_layer())]
 
 
 def explain_count(case, want, got) -> tuple[str, ...]:
@@ -255,6 +306,27 @@ def predict_first_launch(launches, overhead, bandwidth, peak):
     for moved, computed in launches:
         seconds += overhead + max(moved / bandwidth, computed / peak)
         return seconds
+
+
+def predict_in_microseconds(launches, overhead, bandwidth, peak):
+    return 1e6 * predict_by_sum(launches, overhead, bandwidth, peak)
+
+
+def predict_in_milliseconds(launches, overhead, bandwidth, peak):
+    return 1e3 * predict_by_sum(launches, overhead, bandwidth, peak)
+
+
+def predict_in_bits(launches, overhead, bandwidth, peak):
+    return sum(overhead + max(8 * moved / bandwidth, computed / peak) for moved, computed in launches)
+
+
+def predict_without_empty(launches, overhead, bandwidth, peak):
+    return sum(overhead + max(moved / bandwidth, computed / peak) for moved, computed in launches if moved)
+
+
+def predict_longest(launches, overhead, bandwidth, peak):
+    works = [max(moved / bandwidth, computed / peak) for moved, computed in launches]
+    return overhead * len(launches) + max(works, default=0.0)
 
 
 def predict_by_columns(launches, overhead, bandwidth, peak):
@@ -407,11 +479,33 @@ def even_nearest(operands, itemsize, flops, overhead, bandwidth, peak):
     return round(overhead / max((operands + 1) * itemsize / bandwidth, flops / peak))
 
 
+def even_two_results(operands, itemsize, flops, overhead, bandwidth, peak):
+    return rounded_up(overhead / max((operands + 2) * itemsize / bandwidth, flops / peak))
+
+
+def even_flops_an_operand(operands, itemsize, flops, overhead, bandwidth, peak):
+    return rounded_up(overhead / max((operands + 1) * itemsize / bandwidth, operands * flops / peak))
+
+
+def even_flops_a_byte(operands, itemsize, flops, overhead, bandwidth, peak):
+    return rounded_up(overhead / max((operands + 1) * itemsize / bandwidth, flops * itemsize / peak))
+
+
+def even_nearly_one_more(operands, itemsize, flops, overhead, bandwidth, peak):
+    return int(overhead / max((operands + 1) * itemsize / bandwidth, flops / peak) + 0.999)
+
+
+def even_a_little_less(operands, itemsize, flops, overhead, bandwidth, peak):
+    return rounded_up(overhead / max((operands + 1) * itemsize / bandwidth, flops / peak) - 1e-6)
+
+
 def even_cases() -> list[tuple]:
     rows = ((2, 4, 1), (1, 4, 1), (1, 8, 1), (2, 2, 1), (3, 4, 2), (1, 4, 256), (2, 4, 512), (1, 8, 320), (1, 4, 0))
     net = product((0, 1, 2, 3), (1, 2, 4, 8), (0, 1, 256, 1000), (2.0**-6, 4.0))
+    near = [(operands, 8, flops, whole + 2.0**-24 * side, BANDWIDTH, PEAK)  # an element takes 0.5 or 1 or 2 seconds
+            for operands, flops in ((3, 0), (7, 1), (1, 2048)) for whole in (2.0, 4.0, 6.0) for side in (1, -1)]
     return [*((*row, 4.0, BANDWIDTH, PEAK) for row in rows), (2, 4, 1, *GPU), (1, 4, 1, *GPU), (2, 4, 1536, *GPU),
-            *((*row, BANDWIDTH, PEAK) for row in net)]
+            *near, *((*row, BANDWIDTH, PEAK) for row in net)]
 
 
 # ---- the stretch: a host that runs ahead -----------------------------------------------------------------------------
@@ -543,6 +637,25 @@ def events_issued_once(work, issue, gap):
     return events_variant(work, issue, gap, lambda number, before, wait: before + wait if number else issue)
 
 
+def events_gap_before_all(work, issue, gap):
+    return events_variant(work, issue, gap, lambda number, before, wait: max((number + 1) * issue, before) + wait, True)
+
+
+def events_gap_behind_issue(work, issue, gap):
+    def start_of(number, before, wait):
+        return max((number + 1) * issue, before + wait) if number else issue + wait
+
+    return events_variant(work, issue, gap, start_of, True)
+
+
+def events_ending_with_gap(work, issue, gap):
+    return [(start, end + gap) for start, end in events_by_number(work, issue, gap)]
+
+
+def events_sorted(work, issue, gap):
+    return events_by_number(sorted(work), issue, gap)
+
+
 def events_first_alone(work, issue, gap):
     events = [(issue, issue + work[0])]
     for number, seconds in enumerate(work[1:], 2):
@@ -580,6 +693,15 @@ def without_wait(graph):
 def with_wait(graph):
     """The same, and the clock stops when the GPU is done."""
     return max((event.end for event in schedule(make_plan(fuse(graph, enabled=False)), "a100")), default=0.0)
+
+
+A100_MEMORY = 80 * 10**9
+
+
+def needs_too_much(graph) -> str:
+    if (needed := peak_bytes(graph)) <= A100_MEMORY:
+        return ""
+    return f"needs {quantity(needed, 'B')}, and an A100 has {quantity(A100_MEMORY, 'B')}"
 
 
 # ---- what a learner's answers are compared as ---------------------------------------------------------------------
@@ -639,7 +761,14 @@ EVEN_NAMES = ("operands", "itemsize", "flops", "overhead", "bandwidth", "peak")
 
 # what several mistakes have in common
 RETURN_INSIDE = "The return is inside the loop, and ends it in its first round: move it to the left, behind the loop."
+IN_SECONDS = "The result is in seconds, as the overhead is: nothing is to be multiplied by a thousand or a million."
 DIVIDE = "Bytes divided by bytes a second are seconds: divide by the bandwidth and by the peak."
+LOOKS = "A print or an assertion must look at its operands: here it counts like any other operation."
+NO_VIEW = "The views are reshape, transpose, broadcast_to and slice. This operation is none: it writes new memory."
+FLOPS_AN_ELEMENT = ("The flops are those of one element already: they are multiplied neither by the arrays nor by the"
+                    " bytes.")
+NOT_ENOUGH = "Just above a whole number, this is one element too few: round up exactly, as np.ceil does."
+NO_GAP_FIRST = "The gap is between two launches: there is none before the first."
 GAP_TOO = "The gap must be over, too: compare the host's clock with the end plus the gap, not with the end alone."
 
 EXERCISES = (
@@ -669,8 +798,12 @@ EXERCISES = (
                  " work (chapter 06)."),
          Mistake(count_with_operands, "wrong-value", "A random draw has no operands, and is a launch: ask for the"
                  " operation."),
-         Mistake(count_without_effects, "wrong-value", "A print must look at its operand: here it counts like any"
-                 " other operation."),
+         Mistake(count_without_effects, "wrong-value", LOOKS),
+         Mistake(count_without_assertions, "wrong-value", LOOKS),
+         Mistake(count_without_part_names, "wrong-value", "Compare whole names: update_slice has slice in its name, and"
+                 " is no view."),
+         Mistake(count_without_packing, "wrong-value", NO_VIEW),
+         Mistake(count_without_casts, "wrong-value", NO_VIEW),
          Mistake(count_operands, "wrong-value", "This counts the edges. A node with two operands is still one"
                  " launch."),
          Mistake(count_through_the_graph, "raises", "A graph is no list: its nodes are in graph.nodes."),
@@ -714,6 +847,14 @@ EXERCISES = (
                  " before the max, not inside it."),
          Mistake(predict_whole_seconds, "wrong-value", "// throws away what is left of a second: divide with /."),
          Mistake(predict_first_launch, "wrong-value", RETURN_INSIDE),
+         Mistake(predict_in_microseconds, "wrong-value", IN_SECONDS),
+         Mistake(predict_in_milliseconds, "wrong-value", IN_SECONDS),
+         Mistake(predict_in_bits, "wrong-value", "Both are in bytes already: the bytes, and the bandwidth in bytes a"
+                 " second. Nothing is to be multiplied by 8."),
+         Mistake(predict_without_empty, "wrong-value", "A launch that moves nothing is a launch: it has its overhead,"
+                 " and its flops."),
+         Mistake(predict_longest, "wrong-value", "This is the work of the longest launch alone: the work of all"
+                 " launches adds up, as the overhead does."),
          Mistake(predict_by_columns, "raises", "There may be no launches, and an empty list makes an array without"
                  " columns: go through the list, or answer 0.0 for it first."),
          Mistake(predict_unzipped, "raises", "There may be no launches, and then zip has nothing to take apart: go"
@@ -762,9 +903,14 @@ EXERCISES = (
          Mistake(even_multiplied, "wrong-value", DIVIDE),
          Mistake(even_without_brackets, "wrong-value", "operands + 1 * itemsize multiplies first: write (operands + 1)"
                  " * itemsize."),
-         Mistake(even_flops_an_array, "wrong-value", "The flops are those of one element already: they do not multiply"
-                 " with the arrays."),
-         Mistake(even_nearest, "wrong-value", "Rounded to the nearest, it is often one too few: round up.")),
+         Mistake(even_flops_an_array, "wrong-value", FLOPS_AN_ELEMENT),
+         Mistake(even_nearest, "wrong-value", "Rounded to the nearest, it is often one too few: round up."),
+         Mistake(even_nearly_one_more, "wrong-value", NOT_ENOUGH),
+         Mistake(even_a_little_less, "wrong-value", NOT_ENOUGH),
+         Mistake(even_two_results, "wrong-value", "One array is written, however many are read: an element moves"
+                 " (operands + 1) * itemsize bytes."),
+         Mistake(even_flops_an_operand, "wrong-value", FLOPS_AN_ELEMENT),
+         Mistake(even_flops_a_byte, "wrong-value", FLOPS_AN_ELEMENT)),
         (break_even_by_minimum, break_even_by_doubling),
         probes=tuple(even_cases()),
         adapt=answering(whole),
@@ -785,7 +931,14 @@ EXERCISES = (
          Mistake(events_overlapping, "wrong-value", "The device does one launch after another: one cannot start before"
                  " the last has ended."),
          Mistake(events_without_gap, "wrong-value", "The gap between two launches is missing."),
-         Mistake(events_gap_first, "wrong-value", "The gap is between two launches: there is none before the first."),
+         Mistake(events_gap_first, "wrong-value", NO_GAP_FIRST),
+         Mistake(events_gap_behind_issue, "wrong-value", NO_GAP_FIRST),
+         Mistake(events_gap_before_all, "wrong-value", NO_GAP_FIRST
+                 + " Nor is it added where the host is later anyway."),
+         Mistake(events_ending_with_gap, "wrong-value", "A launch ends when its work is done: the gap comes after its"
+                 " end, and is no part of it."),
+         Mistake(events_sorted, "wrong-value", "The device takes the launches in the order in which they are issued:"
+                 " work must stay as it is."),
          Mistake(events_issued_at_once, "wrong-value", "To issue a launch takes time, the first one's, too: it cannot"
                  " start at 0."),
          Mistake(events_gap_always, "wrong-value", "The gap follows the end of the launch before. If the host is later"
@@ -827,5 +980,6 @@ BENCHMARKS = (
         "It counts launches and calls them seconds: to it, a launch is a launch. How much may a single one have to do?",
         "It praises fewer launches, whatever they do. Wait for the device before you stop the clock.",
         "It calls them equally fast, because they have equally many launches: those numbers must differ.",
+        needs_too_much,
     ),
 )  # fmt: skip

@@ -16,7 +16,8 @@ from ..exercise import Exercise, Mistake, Refutation
 from ..graphs import Space
 from ..judge import Verdict, judge_calls
 from ..judge_groups import judge_cycle, judge_groups, judge_work
-from ..partitions import as_list, element_wise, group_text, in_order, tidy, waiting, with_product
+from ..one_op import AROUND
+from ..partitions import as_list, element_wise, group_text, in_order, on_the_way, tidy, waiting, with_product
 
 SPACE = Space(
     inputs=(("x", "f32[4]"), ("w", "f32[2,4]")),
@@ -57,6 +58,9 @@ TARGETS = tuple(parse(text) for text in (
     "graph single(x: f32[1]) -> (y) {\n a = exp(x)\n y = sum(a) {axis=[0], keepdims=true}\n return y\n}",
     "graph around(x: f32[4]) -> (y) {\n a = exp(x)\n b = neg(a)\n s = sum(b) {axis=[0]}\n y = add(a, s)\n return y\n}",
     "graph several(x: f32[4]) -> (a, y) {\n a = exp(x)\n b = neg(a)\n y = abs(b)\n return a, y\n}",
+    "graph three(x: f32[4]) -> (z, y, a) {\n a = exp(x)\n y = neg(a)\n z = abs(y)\n return z, y, a\n}",
+    "graph point(x: f32[]) -> (y) {\n a = exp(x)\n y = neg(a)\n return y\n}",
+    "graph cube(x: f32[2,2,2]) -> (y) {\n a = exp(x)\n y = neg(a)\n return y\n}",
     "graph nested(x: f32[4]) -> (y, z) {\n a = exp(x)\n b = neg(a)\n c = abs(b)\n y = add(b, c)\n z = sum(y)"
     " {axis=[0]}\n return y, z\n}",
 ))  # fmt: skip
@@ -76,7 +80,8 @@ def bytes_moved(graph, groups):
     ``groups`` is a list of tuples of names. A group reads every value that its nodes use and that is
     not computed in it: each value once, however often it is used. Constants cost nothing, for a number
     is written into the code. A group writes those of its values that are read outside it: by a node
-    of another group, or by the caller, as an output. ``node.type.nbytes`` is the size of a value.
+    of another group, or by the caller, as an output. (No value in these graphs is read by nobody.)
+    ``node.type.nbytes`` is the size of a value.
 
     x: f32[4], a = exp(x), y = add(a, x):  groups [("a", "y")] move 16 + 16 bytes;
     groups [("a",), ("y",)] move (16 + 16) + (32 + 16).
@@ -296,7 +301,8 @@ def fuse(graph):
       (4,) and (1, 4), both answers are right).
 
     Otherwise it starts a group, as the last node of it. Make as few groups as that allows. The order of
-    the groups, and the order in a group, do not matter.
+    the groups, and the order in a group, do not matter. A graph may be a chain of thousands of nodes:
+    walk along the list, for a function that calls itself at each node runs out of stack.
 
     From x: f32[4], a = exp(x), b = neg(a), s = sum(b), y = add(b, s) and ``return y``:
     [("a", "b"), ("s",), ("y",)]. Both s and y read b, and they are in two groups.
@@ -486,6 +492,28 @@ def fuse_into_its_shape(graph):
     return walk_back(graph, lambda node, ends, facts: join_if(may, node, one_of(node, ends, facts)))
 
 
+def fuse_all_but(graph, refused):
+    """Lists what may not join, by name or by kind, and lets everything else do so."""
+    def may(node, end):
+        return node.type.shape == end.type.shape and not refused & {node.op, end.op, OPS[node.op].kind, OPS[end.op].kind}
+    return walk_back(graph, lambda node, ends, facts: join_if(may, node, one_of(node, ends, facts)))
+
+
+def fuse_all_but_some_names(graph):
+    return fuse_all_but(graph, {"sum", "matmul", "transpose", "random", "print"})
+
+
+def fuse_all_but_some_kinds(graph):
+    return fuse_all_but(graph, {Kind.REDUCTION, Kind.CONTRACTION, Kind.LAYOUT, Kind.RANDOM, Kind.EFFECT})
+
+
+def fuse_no_points(graph):
+    """Asks ``node.type.shape and ...``."""
+    def may(node, end):
+        return node.type.shape and suits(node, end)
+    return walk_back(graph, lambda node, ends, facts: join_if(may, node, one_of(node, ends, facts)))
+
+
 def fuse_single_reader(graph):
     def choose(node, ends, facts):
         return join_if(suits, node, one_of(node, ends, facts)) if len(facts[1][node.name]) == 1 else None
@@ -590,7 +618,7 @@ def emit(graph, group):
     ``const float NAME = EXPRESSION;`` and the last one, which is stored, ``NAME[i] = EXPRESSION;``.
     ``OPS["mul"].expr`` is the text "{0} * {1}": ``.format`` puts the operands in. In these graphs every
     value has the same shape and dtype f32, there is no constant, and no operation needs a function.
-    Spaces do not matter, and C takes a line without ``const`` as well.
+    Spaces and comments do not matter, nor does ``const``, nor the order of what * and + take.
 
     For a = mul(x, w), y = sub(a, x) and the group ("a", "y"):
     ["const float a = x[i] * w[i];", "y[i] = a - x[i];"]
@@ -609,9 +637,9 @@ def emit(graph, group):
 def emit_by_table(graph, group):
     text, lines = {node.name: node.name + "[i]" for node in graph.nodes}, []
     text |= {name: name for name in group}
-    for node in graph.nodes:
-        if node.name in group:
-            lines.append(f"const float {node.name} = {OPS[node.op].expr.format(*map(text.get, node.inputs))};")
+    for node in map(graph.__getitem__, group):
+        operands = sorted(map(text.get, node.inputs)) if OPS[node.op].commutative else map(text.get, node.inputs)
+        lines.append(f"const float {node.name} = {OPS[node.op].expr.format(*operands)};")
     *body, end = lines
     return [*body, end.replace("const float ", "").replace(" = ", "[i] = ", 1)]
 
@@ -641,8 +669,8 @@ def emit_tight(graph, group):
 
 
 def emit_spaced(graph, group):
-    return np.array([line.replace("const float", "float const").replace("[i]", "[ i ]").replace(";", " ;\n")
-                     for line in emit(graph, group)])
+    return np.array([line.replace("const float", "float const").replace("[i]", "[ i ]").replace(";", " ; // a line\n")
+                     for line in emit(graph, group)] + ["// done"])
 
 
 def emitted(graph, group, value=None, line=None, operands=lambda inputs: inputs, names=None):
@@ -728,6 +756,26 @@ def emit_all_nodes(graph, group):
     return emitted(graph, computed)
 
 
+def emit_in_graph_order(graph, group):
+    return emitted(graph, group, names=[node.name for node in graph.nodes if node.name in group])
+
+
+def emit_auto(graph, group):
+    return [line.replace("float", "auto") for line in emit(graph, group)]
+
+
+def emit_inlined(graph, group):
+    """One line with everything in it."""
+    text = {node.name: node.name + "[i]" for node in graph.nodes}
+    for name in group:
+        text[name] = f"({OPS[graph[name].op].expr.format(*map(text.get, graph[name].inputs))})"
+    return [f"{group[-1]}[i] = {text[group[-1]]};"]
+
+
+def emit_braces(graph, group):
+    return [*emit(graph, group), "}"]
+
+
 def emit_without_semicolons(graph, group):
     return [text.rstrip(";") for text in emitted(graph, group)]
 
@@ -741,7 +789,7 @@ def as_lines(function):
     def call(graph, group):
         got = as_list(function(graph, group))
         lines = isinstance(got, (list, tuple)) and all(isinstance(line, str) for line in got)
-        return list(map(Line, got)) if lines else got
+        return [Line(line) for line in got if tokens(line) or not line.strip()] if lines else got
     return call
 
 
@@ -755,14 +803,22 @@ class Line(str):
         return hash(tuple(tokens(self)))
 
 
+COMMENT = re.compile(r"//.*|/\*.*?\*/", re.DOTALL)
+TURNABLE = re.compile(r"(.*=) (\w+(?: \[ i \])?) ([*+]) (\w+(?: \[ i \])?) ;")  # x * y is y * x, to the bit
+
+
 def tokens(line: str) -> list[str]:
-    """The words and signs of a line of C, without what changes nothing: ``const``, and parentheses around a name, an
-    element, or all that is on the right."""
-    found = [token for token in re.findall(r"\w+|--|\+\+|\S", line) if token != "const"]
+    """The words and signs of a line of C, without what changes nothing: comments, ``const``, parentheses around a name,
+    an element, or all that is on the right, and the order of two factors or summands."""
+    found = [token for token in re.findall(r"\w+|--|\+\+|\S", COMMENT.sub(" ", line)) if token != "const"]
     text = " ".join(found)
     text = re.sub(r"(?<![\w] )\( (\w+(?: \[ i \])?) \)", r"\1", text)
     whole = re.fullmatch(r"(.*? = )\( ([^()]*(?:\([^()]*\)[^()]*)*) \) ;", text)
-    return (f"{whole[1]}{whole[2]} ;" if whole else text).split()
+    text = f"{whole[1]}{whole[2]} ;" if whole else text
+    if turnable := TURNABLE.fullmatch(text):
+        left, one, sign, other = turnable.groups()
+        text = f"{left} {min(one, other)} {sign} {max(one, other)} ;"
+    return text.split()
 
 
 def emit_cases():
@@ -779,6 +835,7 @@ def emit_cases():
         ("twice", ["a = sub(x, w)", "y = mul(a, a)"], ("a", "y")),
         ("outside", ["a = neg(x)", "b = sub(a, w)", "y = div(a, b)"], ("b", "y")),
         ("inside", ["a = neg(x)", "b = sub(a, w)", "c = div(b, x)", "y = add(c, b)"], ("a", "b", "c")),
+        ("turned", ["a = mul(x, w)", "b = neg(x)", "y = sub(a, b)"], ("b", "a", "y")),
         ("long", ["a = mul(x, w)", "b = add(a, x)", "c = neg(b)", "d = div(c, a)", "y = sub(d, w)"],
          ("a", "b", "c", "d", "y")),
     )]  # fmt: skip
@@ -787,10 +844,22 @@ def emit_cases():
 def explain_lines(case, want, got):
     lines = isinstance(got, (list, tuple))
     shown = got if lines else [repr(got)]
-    open_ended = lines and any(not str(line).rstrip().endswith(";") for line in shown)
-    ends = ["a statement of C ends with a semicolon"] * open_ended
-    return (f"group {case[1]}", *(f"it should give  {line}" for line in want), *(f"and gives      "
-    f" {line}" for line in shown), *ends)
+    return (f"group {case[1]}", *(f"it should give  {line}" for line in want),
+            *(f"and gives       {line}" for line in shown), *(remarks(want, got) if lines else ()))
+
+
+def remarks(want, got) -> list[str]:
+    """What is said of lines that are not the wanted ones."""
+    pairs = list(zip(want, got))
+    if any(one != other and one == Line(f"{other};") for one, other in pairs):
+        return ["a statement of C ends with a semicolon"]
+    if len(got) != len(want):
+        return [f"one line for each node of the group, and no other: {len(want)} here, not {len(got)}"]
+    if any(re.match(r"\s*(const\s+)?auto\b", other) for other in got):
+        return ["C's compilers know auto for a type only since C23: write float"]
+    if sorted(map(tokens, want)) == sorted(map(tokens, got)):
+        return ["these are the lines, in another order: the group's order is wanted"]
+    return []
 
 
 # ---- stretch: a product and what follows it -----------------------------------------------------------------------
@@ -834,15 +903,19 @@ PRODUCT_TARGETS = tuple(parse(text) for text in (
     "graph column(x: f32[4,4], v: f32[1,4]) -> (y) {\n q = matmul(v, x)\n p = matmul(x, x)\n y = add(p,"
     " q)\n return y\n}",
     "graph totals(x: f32[4,4], w: f32[4,4]) -> (y) {\n p = matmul(x, w)\n y = sum(p) {axis=[1]}\n return y\n}",
+    "graph inner(x: f32[4], w: f32[4]) -> (y) {\n p = matmul(x, w)\n y = neg(p)\n return y\n}",
+    "graph batch(x: f32[2,4,4], w: f32[4,4]) -> (y) {\n p = matmul(x, w)\n y = neg(p)\n return y\n}",
+    "graph three(x: f32[4,4], w: f32[4,4]) -> (z, y, p) {\n p = matmul(x, w)\n y = neg(p)\n z = exp(y)\n"
+    " return z, y, p\n}",
 ))  # fmt: skip
 
 
 def fuse_epilogues(graph):
     """As ``fuse``, and a matmul may open a group: what follows it element by element is its epilogue.
 
-    A matmul (``node.op == "matmul"``) joins the group of its readers by the same rules, if that group
-    has no other matmul yet. A node that a matmul reads joins no group: a product reads each element of
-    its operands many times.
+    A matmul (``node.op == "matmul"``, and no other contraction) joins the group of its readers by the
+    same rules, if that group has no other matmul yet. A node that a matmul reads joins no group: a
+    product reads each element of its operands many times.
 
     From p = matmul(x, w), a = add(p, b), y = tanh(a) and ``return y``:  [("p", "a", "y")].
     With q = exp(x) and p = matmul(q, w), q stays alone.
@@ -871,8 +944,16 @@ def fuse_epilogues(graph):
     ### END SOLUTION
 
 
+def is_matmul(node) -> bool:
+    return node.op == "matmul"
+
+
+def is_contraction(node) -> bool:
+    return OPS[node.op].kind is Kind.CONTRACTION
+
+
 def epilogues(graph, product=True, most=1, feeds=False, shape=True, apart=True, alone_first=False, stored=True,
-              ends_map=True, maps=True, refused_counts=False):
+              ends_map=True, maps=True, refused_counts=False, opens=is_matmul):
     """The solution with one thing changed; the mistakes below are made of it."""
     taken = Counter()
 
@@ -882,12 +963,12 @@ def epilogues(graph, product=True, most=1, feeds=False, shape=True, apart=True, 
         open_to = ends and (is_map(ends[0]) or not ends_map)
         if open_to and (len(ends) == 1 or not apart) and (node.name not in outputs or not stored):
             fits = not shape or node.type.shape == ends[0].type.shape
-            fits = fits and (feeds or all(nodes[name].op != "matmul" for name in readers[node.name]))
-            wanted = node.op == "matmul" and product and taken[ends[0].name] < most
-            if alone_first and node.op == "matmul":
+            fits = fits and (feeds or all(not opens(nodes[name]) for name in readers[node.name]))
+            wanted = opens(node) and product and taken[ends[0].name] < most
+            if alone_first and opens(node):
                 wanted = wanted and readers[node.name] == [ends[0].name]
             found = ends[0] if fits and ((is_map(node) and maps) or wanted) else None
-        if node.op == "matmul":
+        if opens(node):
             taken[(found or (ends[0] if refused_counts and ends else node)).name] += 1
         return found
     return walk_back(graph, choose)
@@ -946,6 +1027,10 @@ def epilogues_outputs_too(graph):
 
 def epilogues_into_anything(graph):
     return epilogues(graph, ends_map=False)
+
+
+def epilogues_any_contraction(graph):
+    return epilogues(graph, opens=is_contraction)
 
 
 def epilogues_products_only(graph):
@@ -1028,6 +1113,20 @@ def lesson_of_work(graph):
             " minigraph stores the value.")
 
 
+def lesson_of_cycle(graph):
+    """What makes any cycle, and what stands on the way out and back in the learner's one."""
+    between = on_the_way(graph, in_order(fuse_greedily(graph), graph))
+    alien = [node for node in between if not is_map(node)]
+    rule = "A way that leaves a group and comes back to it makes the group wait for itself, whatever stands on the way. "
+    if alien:
+        return rule + f"Here it is {alien[0].name}, a {alien[0].op}, which could not be in the group itself."
+    return rule + ("Here all of it is element-wise: each group would be a fine loop, and still none can run first. It is"
+                   " not enough that one of the readers is in the group.")
+
+
+NO_LIST = ("The op table has more operations than a list of exceptions names: sorts, slices, packing and others. Ask what"
+           " the node is, Kind.ELEMENTWISE, not what it is not.")
+
 EXERCISES = (
     Exercise(
         "08", "What a grouping costs", bytes_moved,
@@ -1076,11 +1175,12 @@ EXERCISES = (
         (bytes_by_home, bytes_by_users),
         probes=tuple(bytes_cases()),
         adapt=as_number,
-        praise="Now you can say what a fusion saves before you write it. The package's plans count in the same way.",
+        praise="Now you can say what a fusion saves before you write it. The package's plans count in the same way, but for"
+        " views, such as a transpose, which move nothing there (chapter 10).",
     ),
     Exercise(
         "08", "The fuser", fuse,
-        lambda function: judge_groups(function, SPACE, fuse, TARGETS),
+        lambda function: judge_groups(function, SPACE, fuse, (*TARGETS, *AROUND)),
         ("Walk from the last node to the first: when you come to a node, you know already in which groups its readers"
         " are.",
          "Keep a dict from a node's name to the name of the last node of its group. For each node, collect the groups"
@@ -1102,12 +1202,15 @@ EXERCISES = (
                  " be computed again for every element. Compare the shapes."),
          Mistake(fuse_any_operation, "illegal", "The node that joins must be element-wise itself: a sum, a draw or a"
                  " product needs more than one element."),
+         Mistake(fuse_all_but_some_names, "illegal", NO_LIST), Mistake(fuse_all_but_some_kinds, "illegal", NO_LIST),
+         Mistake(fuse_no_points, "did-nothing", "A value of shape () is a loop of one element, and joins as any other."
+                 " An empty tuple is false: compare the shapes, and ask no more of them."),
          Mistake(fuse_into_anything, "illegal", "The group must be a loop of element-wise nodes: a sum, a print or a"
                  " product cannot take anything in. Ask the kind of its last node, too."),
          Mistake(fuse_into_its_shape, "illegal", "An equal shape is not enough: a product, a transpose, or a sum along"
                  " an axis of length 1 can have its operand's shape, and is no loop of element-wise nodes. Ask the kind of"
                  " the group's last node, too."),
-         Mistake(fuse_forward, "outside", "To have one reader is not enough. Ask all four: one group of readers, no"
+         Mistake(fuse_forward, "illegal", "To have one reader is not enough. Ask all four: one group of readers, no"
                  " output, both element-wise, the same shape."),
          Mistake(fuse_single_reader, "did-nothing", "Several readers are no obstacle if they are in one group: mul(a,"
                  " a) reads a twice. Count the groups, not the readers."),
@@ -1129,7 +1232,7 @@ EXERCISES = (
          Mistake(fuse_names, "not-groups", "This is a flat list of names: each group is a tuple or list of its own."),
          Mistake(fuse_slowly, "too-long", "users(graph) and defs(graph) walk the whole graph: call each of them once,"
                  " before the loop."),
-         Mistake(fuse_recursively, "raises", "A function that calls itself for each node runs out of stack on deep"
+         Mistake(fuse_recursively, "raises", "A function that calls itself at each node runs out of stack on deep"
                  " graphs: walk the list instead.")),
         (fuse_with_lists, fuse_by_numbers, fuse_by_size, fuse_by_cached_search),
         probes=tuple((graph,) for graph in TARGETS),
@@ -1166,8 +1269,16 @@ EXERCISES = (
          Mistake(emit_output_by_name, "wrong-value", "The public name is for the caller: here write the name of the"
                  " value."),
          Mistake(emit_turned, "wrong-value", "The operands are in the wrong order: x - y is not y - x."),
-         Mistake(emit_sorted, "wrong-value", "Operands in alphabetical order are other operands: w / a is not a / w."
+         Mistake(emit_sorted, "wrong-value", "In alphabetical order a division gets other operands: w / a is not a / w."
                  " Keep node.inputs as it is."),
+         Mistake(emit_in_graph_order, "wrong-value", "The lines come in the group's order: go through the group, not"
+                 " through the graph."),
+         Mistake(emit_auto, "wrong-value", "C's compilers know auto for a type only since C23: the values are f32, so"
+                 " write float."),
+         Mistake(emit_inlined, "wrong-value", "This puts earlier expressions into later ones, and computes one again"
+                 " where it is used twice. Give each node a line and a name of its own."),
+         Mistake(emit_braces, "wrong-value", "Only the lines inside the loop are wanted: the loop and its braces are"
+                 " put around them."),
          Mistake(emit_all_nodes, "wrong-value", "Only the nodes of this group belong into its loop."),
          Mistake(emit_without_semicolons, "wrong-value", "In C a statement ends with a semicolon."),
          Mistake(emit_declaring_elements, "wrong-value", "The array is there already: its element y[i] gets a value,"
@@ -1185,7 +1296,7 @@ EXERCISES = (
     ),
     Exercise(
         "08", "Epilogues", fuse_epilogues,
-        lambda function: judge_groups(function, PRODUCTS, fuse_epilogues, PRODUCT_TARGETS, with_product),
+        lambda function: judge_groups(function, PRODUCTS, fuse_epilogues, (*PRODUCT_TARGETS, *AROUND), with_product),
         ("It is your fuse with two changes: which nodes may join, and who may not be the reader.",
          "A node may join if it is element-wise, or if it is a matmul and the group has none yet. Remember the groups"
          " that have one. A node that a matmul reads never joins. The last node of the group must still be"
@@ -1205,6 +1316,8 @@ EXERCISES = (
          Mistake(epilogues_outputs_too, "outside", "An output must be stored, a product, too: it ends its group."),
          Mistake(epilogues_into_anything, "illegal", "An epilogue is element-wise to its end: a transpose, a sum or a"
                  " print takes nothing in. Ask the kind of the group's last node."),
+         Mistake(epilogues_any_contraction, "illegal", "Only a matmul opens a group here. A conv2d is a contraction, too,"
+                 " and stays apart: ask for its op."),
          Mistake(epilogues_products_only, "did-nothing", "The element-wise nodes join as in fuse: the matmul is one"
                  " more that may, not the only one."),
          Mistake(epilogues_bias_only, "did-nothing", "Yours joins only if its one reader ends the group. Compare with"
@@ -1232,9 +1345,9 @@ REFUTATIONS = (
         "08", fuse_greedily,
         parse("graph mine(x: f32[4]) -> (y) {\n  a = exp(x)\n  b = neg(a)\n  y = add(a, b)\n  return y\n}"),
         parse("graph mine(x: f32[4]) -> (y) {\n  a = exp(x)\n  s = sum(a) {axis=[0]}\n  y = sub(a, s)\n  return y\n}"),
-        "A way out of a group and back into it: which operation can stand on it, that cannot be in the group itself?",
-        "Both sums and products take everything in before they give anything out. If one stands between two nodes of a"
-        " group, the group waits for it, and it waits for the group.",
+        "A node joins the first reader that will have it. Give one a second reader that is in another group, and lead its"
+        " value back into the first.",
+        lesson_of_cycle,
         judge_cycle, "On this graph the groups can run one after the other: there is no cycle.",
     ),
     Refutation(

@@ -19,13 +19,24 @@ from ..partitions import Grouped, in_order
 from ..streams import KEPT, with_little_memory
 
 INF, NAN = float("inf"), float("nan")
-PYTHON_MAX = ("The maximum passes a NaN over. Python's max(1, nan) is 1, because each comparison with NaN is false, and"
-              " np.fmax skips NaN on purpose. np.maximum hands it on, and so does np.max with initial=.")
+PYTHON_MAX = ("The maximum passes a NaN over. Each comparison with NaN is false: so Python's max(1, nan) is 1, and an"
+              " if may take the wrong side. np.fmax and np.nanmax skip NaN on purpose. np.maximum hands it on, and so"
+              " does np.max with initial=.")
 NUMBER_FOR_NAN = ("np.nan_to_num hides the trouble: it makes 0 of every NaN, also of one that comes from the row, and a"
                   " number of -inf. Avoid -inf - -inf instead: subtract 0 while the maximum is -inf.")
-SMALL_IS_NOT_INF = "A very small number is not -inf. A row without elements has the maximum -inf."
+LOWEST = -1.7e308  # hardly any float64 is below, but -inf
+LOWS = (-1e3, -1e4, -1e6, -1e9, -1e30, -1e300, float(np.finfo(np.float64).min))  # what people put in place of -inf
+SMALL_IS_NOT_INF = ("A number far below 0 is not -inf: a row may lie below it, and one without elements has the"
+                    " maximum -inf.")
+SHIFT_ABOVE = ("A number in place of -inf may lie above the maxima, and seen from there each exp is 0. Subtract 0"
+               " where the maximum is -inf itself, and the maximum else.")
 WIDE_LAST = ("Whole rows take a walk after the last reduction only if they wait for it. What is ready in an earlier"
              " walk is computed there, wherever it is written, and whoever reads it.")
+ONLY_REDUCTIONS = ("Only reductions were counted, no whole rows: those are computed during a walk, too. (If you ask"
+                   " for them: a shape is a tuple, and never equal to a list.)")
+SOME_REDUCTIONS = (("sum", "max"), ("sum", "max", "min"), ("sum", "max", "mean"), ("sum", "max", "min", "mean"))
+NOT_ALL_REDUCTIONS = ("Not every reduction was found: max and sum have company, such as mean, min and prod. The table"
+                      " knows: OPS[node.op].kind is Kind.REDUCTION.")
 CAME_ONCE = ("A part was kept: each is valid only until the next one is asked for, and then holds NaN. Use each one up"
              " before you take the next.")
 NO_NUMBERS = ("They come one after the other: nobody knows how many, and none can be asked for by its number. Walk over"
@@ -35,6 +46,12 @@ SCORES_KEPT = ("All scores, or all tiles, were kept. Three things tell all about
                " Forget the tile.")
 NAN_FOR_NOTHING = ("A query that may look at nothing has no answer: leave it NaN, which 0 / 0 gives by itself. Put"
                    " nothing in its place, and add nothing to the sum.")
+SHARES_ADDED = ("What one tile gives is a share of that tile, not of all keys: only the last tile completes the sum."
+                " Add up e @ v, and divide once, after the loop.")
+NUMBER_FOR_INF = ("A number in place of -inf may lie above all scores of a query, and seen from there each exp is 0."
+                  " Begin with -inf, and subtract 0 only where the maximum is still -inf itself.")
+FLAT = ("One number a query, of shape (n,), stands beside rows of values: NumPy takes it for one number a column, and"
+        " where the matrix is square nothing complains. Keep the axis, with keepdims=True or [:, None].")
 DIGITS = 6  # of a result that count: another order of adding gives other last digits
 
 
@@ -106,10 +123,17 @@ def merge_with_arrays(left, right):
     return top, (s * np.exp(m - (top if np.isfinite(top) else 0))).sum()
 
 
-def merging(left, right, one=lambda m1, m: m1 - m, other=lambda m2, m: m2 - m, top=np.maximum, guard=True):
+def merge_above_the_lowest(left, right):
+    """No number is below the lowest, so as a shift it does for -inf."""
+    return merging(left, right, low=np.finfo(np.float64).min)
+
+
+def merging(left, right, one=lambda m1, m: m1 - m, other=lambda m2, m: m2 - m, top=np.maximum, guard=True, low=None):
     """The solution with one thing changed; the mistakes below are made of it."""
     m = top(left[0], right[0])
     shift = 0.0 if guard and m == -INF else m
+    if low is not None:
+        shift = np.maximum(m, low)
     return m, left[1] * np.exp(one(left[0], shift)) + right[1] * np.exp(other(right[0], shift))
 
 
@@ -173,9 +197,22 @@ def merge_nan_to_num_all(left, right):
     return tuple(np.nan_to_num(merging(left, right, guard=False)))
 
 
-def merge_clamped(left, right):
+def merge_clamped(low):
     """Keeps the maximum above a very small number."""
-    return merging(left, right, top=lambda m1, m2: np.maximum(np.maximum(m1, m2), -1e30))
+    return lambda left, right: merging(left, right, top=lambda m1, m2: np.maximum(np.maximum(m1, m2), low))
+
+
+def merge_shift_clamped(left, right):
+    return merging(left, right, low=-1e9)
+
+
+def merge_nanmax(left, right):
+    return merging(left, right, top=lambda m1, m2: np.nanmax([m1, m2]))
+
+
+def merge_by_comparing(left, right):
+    """NaN is not >= anything, so the right part passes for the larger one."""
+    return merging(left, right, top=lambda m1, m2: m1 if m1 >= m2 else m2)
 
 
 def merge_scaling_products(left, right):
@@ -184,7 +221,8 @@ def merge_scaling_products(left, right):
 
 MERGES = [
     ((0.0, 1.0), (0.0, 1.0)), ((2.0, 1.5), (2.0, 2.5)), ((1.0, 1.0), (3.0, 1.0)), ((3.0, 2.0), (1.0, 1.0)),
-    ((-1.0, 2.0), (-4.0, 3.0)), ((1000.0, 1.0), (1001.0, 1.0)), ((-1000.0, 1.0), (-1001.0, 2.0)),
+    ((-1.0, 2.0), (-4.0, 3.0)), ((LOWEST, 1.0), (LOWEST, 1.0)), ((1000.0, 1.0), (1001.0, 1.0)),
+    ((-1000.0, 1.0), (-1001.0, 2.0)),
     ((-800.0, 1.0), (800.0, 2.0)),
     ((1.0, 2.0), (-INF, 0.0)), ((-INF, 0.0), (1.0, 2.0)), ((-INF, 0.0), (-INF, 0.0)), ((NAN, NAN), (1.0, 1.0)),
     ((1.0, 1.0), (NAN, NAN)), ((-INF, 0.0), (NAN, NAN)),
@@ -293,9 +331,28 @@ def online_without_guard(chunks):
     return walked(chunks, guard=False)
 
 
-def online_skips_infinite(chunks):
+def online_from_a_low(low):
     """Guards the chunk that is all -inf, and not the beginning."""
-    return walked(chunks, first=-1e30)
+    return lambda chunks: walked(chunks, first=low)
+
+
+def online_shift_clamped(chunks):
+    m, s = -INF, 0.0
+    for chunk in chunks:
+        top = np.max(chunk, initial=m)
+        shift = np.maximum(top, -1e9)
+        s, m = s * np.exp(m - shift) + np.sum(np.exp(chunk - shift)), top
+    return m, s
+
+
+def online_returning_early(chunks):
+    """Has the return inside the loop."""
+    for chunk in chunks:
+        return walked([chunk])
+
+
+def online_stopping_at_empty(chunks):
+    return walked(itertools.takewhile(len, chunks))
 
 
 def online_python_max(chunks):
@@ -436,7 +493,8 @@ def rows_in_chunks() -> list[tuple]:
     draw = np.random.default_rng(0)
     rows = [
         [[0.0]], [[1.0, 1.0, 1.0]], [[1.0, 3.0]], [[3.0], [1.0]], [[1.0], [3.0]], [[2.0, 2.0], [2.0]],
-        [[1.0, 2.0], [5.0, 0.0], [3.0]], [[-3.0], [-1.0, -2.0]], [[1000.0, 1001.0], [1002.0]], [[-1000.0], [-1002.0]],
+        [[1.0, 2.0], [5.0, 0.0], [3.0]], [[-3.0], [-1.0, -2.0]], [[LOWEST], [LOWEST]],
+        [[1000.0, 1001.0], [1002.0]], [[-1000.0], [-1002.0]],
         [[-800.0], [800.0]], [[0.0, -INF]], [[1.0, 2.0], [-INF, -INF]], [[-INF, -INF], [1.0, 2.0]], [[-INF]],
         [[-INF], [-INF, -INF]], [], [[]], [[], [1.0, 2.0]], [[1.0], [], [2.0]],
         [[NAN, 1.0]], [[1.0], [NAN]], [[NAN], [1.0]], [[-INF], [NAN]],
@@ -466,6 +524,8 @@ def explain_row(case, want, got) -> tuple[str, ...]:
 
 
 # ---- how many walks -------------------------------------------------------------------------------------------------
+
+REDUCTIONS = [op for op in OPS if OPS[op].kind is Kind.REDUCTION]
 
 
 def walks(graph):
@@ -523,17 +583,42 @@ def walks_by_waves(graph):
     return count
 
 
-def counted_walks(graph, reduction=1, narrow=False, last=True, join=max, inputs=False):
+def counted_walks(graph, reduction=1, narrow=False, last=True, join=max, inputs=False, known=REDUCTIONS):
     """The solution with one thing changed; the mistakes below are made of it."""
     ready, most = {}, 0
     for node in graph.nodes:
         walk = join([ready[name] for name in node.inputs] or [1])
-        reduces = OPS[node.op].kind is Kind.REDUCTION
+        reduces = node.op in known
         wide = node.type.shape == graph.inputs[0].type.shape and (inputs or node.op != "input")
         if reduces or (last and wide) or (narrow and node.type.shape != () and node.op != "input"):
             most = max(most, walk)
         ready[node.name] = walk + reduction if reduces else walk
     return most
+
+
+def walks_knowing(*ops):
+    return lambda graph: counted_walks(graph, known=ops)
+
+
+def walks_kind_as_text(graph):
+    return counted_walks(graph, known=[op for op in OPS if OPS[op].kind == "reduction"])
+
+
+def walks_list_for_shape(graph):
+    """A shape is a tuple, and no tuple is equal to a list."""
+    most, ready = 0, {}
+    for node in graph.nodes:
+        walk = max([ready[name] for name in node.inputs], default=1)
+        reduces = OPS[node.op].kind is Kind.REDUCTION
+        if reduces or (node.type.shape == [4, 8] and node.op != "input"):
+            most = max(most, walk)
+        ready[node.name] = walk + reduces
+    return most
+
+
+def walks_zero(graph):
+    """As with return inside the loop."""
+    return 0
 
 
 def walks_reductions(graph):
@@ -636,6 +721,8 @@ ROWS = (
     row_graph("negated", "s = sum(x) @", "y = neg(s)"),
     row_graph("minus", "s = sum(x) @", "y = sub(x, s)"),
     row_graph("turned", "s = sum(x) @", "y = sub(s, x)"),
+    row_graph("lowest", "a = min(x) @", "y = sub(x, a)"),
+    row_graph("product", "a = prod(x) @", "y = div(x, a)"),
     row_graph("width", "a = max(x) @", "b = min(x) @", "y = sub(a, b)"),
     row_graph("scaled", "c = const(2.0) : f32[]", "s = sum(x) @", "y = mul(s, c)"),
     row_graph("both", "a = max(x) @", "b = sum(x) @", "c = sub(x, a)", "y = div(c, b)"),
@@ -847,6 +934,74 @@ def tiled_with_epsilon(q, tiles):
     return both[:, :-1] / (both[:, -1:] + 1e-9)
 
 
+def tiled_from(low):
+    """Begins the maximum with a number."""
+    def function(q, tiles):
+        m, s, mixed = np.full((len(q), 1), low), np.zeros((len(q), 1)), 0.0
+        for k, v, mask in tiles:
+            scores = q @ k.T + mask
+            top = np.maximum(m, scores.max(axis=1, keepdims=True))
+            e, shrink = np.exp(scores - top), np.exp(m - top)
+            s, mixed, m = s * shrink + e.sum(axis=1, keepdims=True), mixed * shrink + e @ v, top
+        return mixed / s
+    return function
+
+
+def tiled_shift_clamped(q, tiles):
+    m, s, mixed = np.full((len(q), 1), -INF), np.zeros((len(q), 1)), 0.0
+    for k, v, mask in tiles:
+        scores = q @ k.T + mask
+        top = np.maximum(m, scores.max(axis=1, keepdims=True))
+        shift = np.maximum(top, -1e9)
+        e, shrink = np.exp(scores - shift), np.exp(m - shift)
+        s, mixed, m = s * shrink + e.sum(axis=1, keepdims=True), mixed * shrink + e @ v, top
+    return mixed / s
+
+
+def tiled_flat(q, tiles, shrink_as=lambda shrink: shrink, divide_as=lambda s: s):
+    """Keeps the maxima and sums without the axis of length 1."""
+    m, s, mixed = np.full(len(q), -INF), np.zeros(len(q)), 0.0
+    for k, v, mask in tiles:
+        scores = q @ k.T + mask
+        top = np.maximum(m, scores.max(axis=1))
+        shift = np.where(top == -INF, 0.0, top)
+        e, shrink = np.exp(scores - shift[:, None]), np.exp(m - shift)
+        s, mixed, m = s * shrink + e.sum(axis=1), mixed * shrink_as(shrink) + e @ v, top
+    return mixed / divide_as(s)
+
+
+def tiled_flat_divided_right(q, tiles):
+    return tiled_flat(q, tiles, divide_as=lambda s: s[:, None])
+
+
+def tiled_flat_shrunk_right(q, tiles):
+    return tiled_flat(q, tiles, shrink_as=lambda shrink: shrink[:, None])
+
+
+def tiled_adding_shares(q, tiles):
+    """Adds up what each tile gives by itself."""
+    return sum(tiled(q, [tile]) for tile in tiles)
+
+
+def tiled_adding_running_shares(q, tiles):
+    """Divides each tile's part by the sum so far, and adds it up."""
+    m, s, result = np.full((len(q), 1), -INF), np.zeros((len(q), 1)), 0.0
+    for k, v, mask in tiles:
+        scores = q @ k.T + mask
+        top = np.maximum(m, scores.max(axis=1, keepdims=True))
+        shift = np.where(top == -INF, 0.0, top)
+        e, shrink = np.exp(scores - shift), np.exp(m - shift)
+        s = s * shrink + e.sum(axis=1, keepdims=True)
+        result, m = result * shrink + e @ v / s, top
+    return result
+
+
+def tiled_returning_early(q, tiles):
+    """Has the return inside the loop."""
+    for tile in tiles:
+        return tiled(q, [tile])
+
+
 def tiled_scaled_again(q, tiles):
     return tiled(q / np.sqrt(q.shape[1]), tiles)
 
@@ -917,6 +1072,7 @@ def tile_cases() -> list[tuple]:
         simple(([[2.0]], [[1.0]], [[0.0]]), ([[0.0], [1.0]], [[3.0], [5.0]], [[0.0, 0.0]]), queries=[[1.0]]),
         simple(*[([[0.0]], [[value]], [[0.0]]) for value in (1.0, 3.0, 8.0)]),
         simple(([[500.0]], [[1.0]], [[0.0]]), ([[501.0]], [[3.0]], [[0.0]]), queries=[[2.0]]),
+        simple(*[([[LOWEST]], [[value]], [[0.0]]) for value in (1.0, 3.0)], queries=[[1.0]]),
         simple(([[0.0], [0.0]], [[1.0], [3.0]], [[0.0, -INF]])),
         simple(([[0.0]], [[1.0]], [[0.0]]), ([[0.0]], [[3.0]], [[-INF]])),
         simple(([[0.0]], [[1.0]], [[-INF]]), ([[0.0]], [[3.0]], [[0.0]])),
@@ -1011,11 +1167,12 @@ def hint_for_axes(graph: Graph, got: Grouped) -> str:
     found = Harmless(graph, got.groups)
     if sentence := next((sentence for lacks, sentence in LACKS if lacks(found)), ""):
         return sentence
-    name, why = found.refused[0]
+    name, launch, why = found.refused[0]
     if "library" in why:
         why = "it generates no kernel for that"
-    return (f"The package leaves {name} apart, too, but not because of the axes: {why}. Here the axes must be mixed up:"
-            " one number a row, read as one number a column.")
+    return (f"The package leaves {name} apart from the launch ({', '.join(launch)}): {why}. This fuser cuts"
+            " otherwise, and does no harm: in its groups each number is read along the axis that it belongs to. Look"
+            " for one number a row that is read as one number a column.")
 
 
 EXERCISES = (
@@ -1076,7 +1233,10 @@ EXERCISES = (
             ),
             Mistake(merge_nan_to_num, "wrong-value", NUMBER_FOR_NAN),
             Mistake(merge_nan_to_num_all, "wrong-value", NUMBER_FOR_NAN),
-            Mistake(merge_clamped, "wrong-value", SMALL_IS_NOT_INF),
+            *[Mistake(merge_clamped(low), "wrong-value", SMALL_IS_NOT_INF) for low in LOWS],
+            Mistake(merge_shift_clamped, "wrong-value", SHIFT_ABOVE),
+            Mistake(merge_nanmax, "wrong-value", PYTHON_MAX),
+            Mistake(merge_by_comparing, "wrong-value", PYTHON_MAX),
             Mistake(
                 merge_python_max, "wrong-value", PYTHON_MAX,
             ),
@@ -1085,7 +1245,7 @@ EXERCISES = (
                 "The maximum comes first, then the sum.",
             ),
         ),
-        (merge_by_cases, merge_with_arrays),
+        (merge_by_cases, merge_with_arrays, merge_above_the_lowest),
         tuple(MERGES),
         adapt=lambda function: lambda left, right: as_pair(function(left, right)),
         praise="It does not matter in which order parts are merged: that is why 256 threads can share a row, and meet "
@@ -1132,7 +1292,16 @@ EXERCISES = (
                 online_without_guard, "wrong-value",
                 "-inf - -inf is NaN: while nothing but -inf has come, subtract 0 in place of the maximum.",
             ),
-            Mistake(online_skips_infinite, "wrong-value", SMALL_IS_NOT_INF),
+            *[Mistake(online_from_a_low(low), "wrong-value", SMALL_IS_NOT_INF) for low in LOWS],
+            Mistake(online_shift_clamped, "wrong-value", SHIFT_ABOVE),
+            Mistake(
+                online_returning_early, "wrong-value",
+                "The answer is that of the first chunk: return ends the function, and belongs behind the loop.",
+            ),
+            Mistake(
+                online_stopping_at_empty, "wrong-value",
+                "An empty chunk is not the end of the row. Go on with the next one: break and return end the walk.",
+            ),
             Mistake(online_nan_to_num, "wrong-value", NUMBER_FOR_NAN),
             Mistake(online_nan_to_num_each, "wrong-value", NUMBER_FOR_NAN),
             Mistake(
@@ -1214,7 +1383,18 @@ EXERCISES = (
             ),
             Mistake(
                 walks_without_last, "wrong-value",
-                "The last reduction is not always the end: whole rows that need its result take another walk.",
+                ONLY_REDUCTIONS,
+            ),
+            Mistake(walks_list_for_shape, "wrong-value", ONLY_REDUCTIONS),
+            Mistake(
+                walks_kind_as_text, "wrong-value",
+                "No reduction was found. OPS[node.op].kind is a Kind, never a text: compare it with Kind.REDUCTION.",
+            ),
+            *[Mistake(walks_knowing(*ops), "wrong-value", NOT_ALL_REDUCTIONS) for ops in SOME_REDUCTIONS],
+            Mistake(
+                walks_zero, "wrong-value",
+                "All answers are 0. Does return stand behind the loop? Are kinds compared with Kind.REDUCTION, and"
+                " shapes with a tuple?",
             ),
             Mistake(
                 walks_always_last, "wrong-value",
@@ -1311,6 +1491,17 @@ EXERCISES = (
                 "The mixture is divided in each tile, and what was divided is divided again. While a query may look at"
                 " nothing, that is 0 / 0. Divide once, after the loop.",
             ),
+            Mistake(tiled_adding_shares, "wrong-value", SHARES_ADDED),
+            Mistake(tiled_adding_running_shares, "wrong-value", SHARES_ADDED),
+            *[Mistake(tiled_from(low), "wrong-value", NUMBER_FOR_INF) for low in (0.0, *LOWS[:-1])],
+            Mistake(tiled_shift_clamped, "wrong-value", NUMBER_FOR_INF),
+            Mistake(tiled_flat, "wrong-value", FLAT),
+            Mistake(tiled_flat_shrunk_right, "wrong-value", FLAT),
+            Mistake(tiled_flat_divided_right, "raises", FLAT),
+            Mistake(
+                tiled_returning_early, "wrong-value",
+                "The answer is that of the first tile: return ends the function, and belongs behind the loop.",
+            ),
             Mistake(tiled_zero_for_nothing, "wrong-value", NAN_FOR_NOTHING),
             Mistake(tiled_with_epsilon, "wrong-value", NAN_FOR_NOTHING),
             Mistake(
@@ -1354,7 +1545,7 @@ EXERCISES = (
                 " become 0.",
             ),
         ),
-        (tiled_by_rows, tiled_by_shares, tiled_parts_first),
+        (tiled_by_rows, tiled_by_shares, tiled_parts_first, tiled_from(LOWS[-1])),
         tuple(tile_cases()[:-1]),
         adapt=tiles_once,
         praise="This is FlashAttention's forward pass, in thirteen lines. A GPU's kernel does the same for a tile of "

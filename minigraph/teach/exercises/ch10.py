@@ -8,7 +8,7 @@ from itertools import permutations
 
 import numpy as np
 
-from ...ir import Graph, Node, defs
+from ...ir import Builder, Graph, Node, defs, users
 from ...ops import OPS, Attrs, Kind, infer
 from ...passes.dce import dce
 from ...passes.layout import layout as package_layout
@@ -106,6 +106,16 @@ CANCEL_SPACE = Space(inputs=(("x", "f32[2,2,2]"), ("w", "f32[2,3]")),
                      ops=(*TURNS, ("transpose", {"perm": (0, 1, 2)}), ("neg", {}), ("add", {})),
                      limit=400, larger=100, size=7)  # fmt: skip
 
+
+def turned(*perms: tuple[int, ...]) -> Graph:
+    """Transposes by these, one of the other."""
+    builder = Builder("turned")
+    name = builder.input("x", f"f32[{','.join('2' * len(perms[0]))}]")
+    for perm in perms:
+        name = builder.emit("transpose", name, perm=perm)
+    return builder.build({"y": name})
+
+
 CANCEL_TARGETS = tuple(parse(text) for text in (
     "graph swap(x: f32[2,2]) -> (y) {\n t = transpose(x) {perm=[1,0]}\n y = transpose(t) {perm=[1,0]}\n return y\n}",
     "graph turn(x: f32[2,2,2]) -> (y) {\n t = transpose(x) {perm=[1,2,0]}\n y = transpose(t) {perm=[1,2,0]}\n return"
@@ -125,6 +135,10 @@ CANCEL_TARGETS = tuple(parse(text) for text in (
     "graph between(x: f32[2,2]) -> (y) {\n t = transpose(x) {perm=[1,0]}\n u = neg(t)\n y = transpose(u)"
     " {perm=[1,0]}\n return y\n}",
     "graph twice(x: f32[3,3]) -> (y) {\n y = transpose(x) {perm=[1,0]}\n return y\n}",
+)) + tuple(turned(*perms) for perms in (
+    *([tuple(range(rank))] for rank in range(1, 6)),
+    [(0, 3, 1, 2), (0, 2, 3, 1)], [(1, 0, 2, 4, 3), (1, 0, 2, 4, 3)], [(3, 0, 1, 2), (3, 0, 1, 2)],
+    [(0, 2, 1, 3)], [(0, 1, 3, 2)], [(1, 0, 2, 3)], [(2, 1, 0)], [(0, 2, 1)], [(1, 0, 2)], [(1, 2, 0)],
 ))  # fmt: skip
 
 
@@ -169,7 +183,7 @@ def cancel_transposes(graph):
 
 
 def stacked(graph: Graph) -> int:
-    """Transposes that read a transpose, or that move no axis, and are needed."""
+    """Needed transposes that read a transpose, or that move no axis."""
     graph = dce(graph).graph
     nodes = defs(graph)
     found = [node for node in graph.nodes if node.op == "transpose"]
@@ -205,7 +219,8 @@ def cancel_by_the_package(graph):
 
 def cancel_variant(graph, combine: Callable = compose_in_one_line, identities=True, outputs=True, operands=True,
                    stale=False, middle=False, drop_read=False, only_pairs: Callable | None = None, through=(),
-                   is_none: Callable = lambda perm, inputs, node: perm == tuple(range(len(perm)))):
+                   is_none: Callable = lambda perm, inputs, node: perm == tuple(range(len(perm))),
+                   kept_perm: Callable = tuple, old_type=False, effects=True):
     """The solution with one thing changed; the mistakes below are made of it."""
     old, nodes, known, alias = defs(graph), [], {}, {}
     for node in graph.nodes:
@@ -220,6 +235,7 @@ def cancel_variant(graph, combine: Callable = compose_in_one_line, identities=Tr
                 if drop_read:
                     nodes = [one for one in nodes if one.name != source.name]
                 inputs = inputs if middle else source.inputs
+                node = replace(node, type=source.type) if old_type else node
             if identities and is_none(perm, inputs, node):
                 alias[node.name] = inputs[0]
                 if not operands:
@@ -228,7 +244,10 @@ def cancel_variant(graph, combine: Callable = compose_in_one_line, identities=Tr
             value = Attrs(perm=perm)
         node = replace(node, inputs=inputs, value=value)
         known[node.name] = node
+        if node.op == "transpose":
+            node = replace(node, value=Attrs(perm=kept_perm(perm)))
         nodes.append(node)
+    nodes = nodes if effects else without_effects(nodes)
     wanted = tuple((public, alias.get(value, value)) for public, value in graph.outputs) if outputs else graph.outputs
     return Graph(graph.name, tuple(nodes), wanted)
 
@@ -291,8 +310,73 @@ def cancel_keeps_identities(graph):
     return cancel_variant(graph, identities=False)
 
 
+def cancel_few_identities(graph):
+    """Has a list of identities."""
+    return cancel_variant(graph, is_none=lambda perm, inputs, node: perm in ((0, 1), (0, 1, 2)))
+
+
+def cancel_by_the_first_axis(graph):
+    return cancel_variant(graph, is_none=lambda perm, inputs, node: perm[0] == 0)
+
+
+def cancel_by_the_last_axis(graph):
+    return cancel_variant(graph, is_none=lambda perm, inputs, node: perm[-1] == len(perm) - 1)
+
+
+def cancel_by_the_ends(graph):
+    return cancel_variant(graph, is_none=lambda perm, inputs, node: (perm[0], perm[-1]) == (0, len(perm) - 1))
+
+
+def cancel_with_one_reader(graph):
+    """Composes only where nobody else reads the first transpose."""
+    read = users(graph)
+    public = [value for _, value in graph.outputs]
+    return cancel_variant(graph, only_pairs=lambda source, node: len(read[source.name]) + public.count(source.name) < 2)
+
+
+def cancel_keeps_the_type(graph):
+    """Makes the new node of the first transpose, with that one's type."""
+    return cancel_variant(graph, old_type=True)
+
+
+def without_effects(nodes):
+    return [node for node in nodes if OPS[node.op].kind is not Kind.EFFECT]
+
+
+def cancel_drops_effects(graph):
+    return cancel_variant(graph, effects=False)
+
+
+def needed(made: Graph, root: Callable[[Node], bool]) -> Graph:
+    """What the outputs need, and the nodes that are roots."""
+    live = {value for _, value in made.outputs} | {node.name for node in made.nodes if root(node)}
+    for node in reversed(made.nodes):
+        live |= {*node.inputs} if node.name in live else set()
+    return Graph(made.name, tuple(node for node in made.nodes if node.name in live), made.outputs)
+
+
+def cancel_and_clean(graph):
+    """Deletes what is dead, effects included."""
+    return needed(cancel_variant(graph), lambda node: node.op == "input")
+
+
 def cancel_as_list(graph):
-    return cancel_variant(graph, combine=lambda p, q: [p[axis] for axis in q])
+    return cancel_variant(graph, combine=lambda p, q: [p[axis] for axis in q], kept_perm=lambda perm: perm)
+
+
+def cancel_kept_as_list(graph):
+    """Compares tuples, and keeps lists."""
+    return cancel_variant(graph, kept_perm=list)
+
+
+def cancel_as_array(graph):
+    return cancel_variant(graph, kept_perm=np.array)
+
+
+def cancel_by_arrays(graph):
+    """Composes by indexing with arrays."""
+    return cancel_variant(graph, combine=lambda p, q: np.array(p)[list(q)], kept_perm=lambda perm: perm,
+                          is_none=lambda perm, inputs, node: tuple(perm) == tuple(range(len(perm))))
 
 
 def cancel_numpy_integers(graph):
@@ -351,6 +435,8 @@ ABSORB_TARGETS = tuple(parse(text) for text in (
     " y\n}",
     "graph vector(x: i32[2], w: i32[2,2]) -> (y) {\n t = transpose(w) {perm=[1,0]}\n y = matmul(x, t)\n return y\n}",
     "graph shared(x: i32[2,2]) -> (y, t) {\n t = transpose(x) {perm=[1,0]}\n y = matmul(x, t)\n return y, t\n}",
+    "graph others(x: i32[2,2]) -> (y, z) {\n t = transpose(x) {perm=[1,0]}\n y = matmul(x, t)\n z = neg(t)\n return"
+    " y, z\n}",
     "graph twice(x: i32[2,2]) -> (y) {\n t = transpose(x) {perm=[1,0]}\n u = transpose(t) {perm=[1,0]}\n y ="
     " matmul(x, u)\n return y\n}",
     "graph pair(x: i32[2,2], w: i32[2,2]) -> (y) {\n t = transpose(x) {perm=[1,0]}\n u = transpose(w) {perm=[1,0]}\n"
@@ -400,7 +486,7 @@ def swaps(node: Node) -> bool:
 
 
 def absorbable(graph: Graph) -> int:
-    """Operands of the needed matmuls that a flag could take."""
+    """Operands of needed matmuls that are transposes, and could be flags."""
     graph = dce(graph).graph
     nodes = defs(graph)
     return sum(swaps(nodes[name]) for node in graph.nodes if node.op == "matmul" for name in node.inputs)
@@ -523,6 +609,58 @@ def with_flags(graph, flags: Callable[[dict, dict], dict]):
     return Graph(graph.name, tuple(nodes), graph.outputs)
 
 
+def absorb_for_every_reader(graph, outputs=True):
+    """Whoever read the transpose reads the matrix, and only matmul has a flag for it."""
+    nodes, behind = [], {}
+    for node in graph.nodes:
+        flags = {flag: value != (name in behind) for name, (flag, value) in zip(node.inputs, node.value or ())}
+        value = Attrs(**flags) if node.op == "matmul" else node.value
+        node = replace(node, inputs=tuple(behind.get(name, name) for name in node.inputs), value=value)
+        nodes.append(node)
+        if swaps(node):
+            behind[node.name] = node.inputs[0]
+    renamed = tuple((public, behind.get(value, value)) for public, value in graph.outputs)
+    return Graph(graph.name, tuple(nodes), renamed if outputs else graph.outputs)
+
+
+def absorb_for_every_node(graph):
+    return absorb_for_every_reader(graph, outputs=False)
+
+
+def absorb_with_one_reader(graph):
+    """Leaves a transpose that others read, too."""
+    read = users(graph)
+    public = [value for _, value in graph.outputs]
+    return absorb_variant(graph, fits=lambda node: swaps(node) and len(read[node.name]) + public.count(node.name) < 2)
+
+
+def absorb_backwards(graph):
+    """Takes (n-1, ..., 1, 0) for the swap of the last two axes."""
+    return absorb_where(graph, lambda perm, rank: perm == tuple(range(rank))[::-1])
+
+
+def absorb_compares_with_a_list(graph):
+    return absorb_where(graph, lambda perm, rank: perm == [*range(rank - 2), rank - 1, rank - 2])
+
+
+def absorb_forgets_outputs(graph):
+    """Deletes a transpose that no node reads any more, be it an output or not."""
+    made = absorb_variant(graph)
+    read = users(made)
+    nodes = [node for node in made.nodes if node.op != "transpose" or read[node.name]]
+    return Graph(graph.name, tuple(nodes), graph.outputs)
+
+
+def absorb_drops_effects(graph):
+    made = absorb_variant(graph)
+    return Graph(graph.name, tuple(without_effects(made.nodes)), made.outputs)
+
+
+def absorb_and_clean(graph):
+    """Deletes what is dead, effects included."""
+    return needed(absorb_variant(graph), lambda node: node.op == "input")
+
+
 def absorb_forgets_flags(graph):
     """Begins with both flags False."""
     return with_flags(graph, lambda old, new: {flag: new[flag] != old[flag] for flag in new})
@@ -605,7 +743,7 @@ def sink_through_reduction(graph):
 
 
 def unsunk(graph: Graph) -> int:
-    """Needed sums and maxima of a transpose that moves an axis."""
+    """Needed sums and maxima that read a transpose which moves an axis."""
     graph = dce(graph).graph
     nodes = defs(graph)
     read = [nodes[node.inputs[0]] for node in graph.nodes if node.op in ("sum", "max")]
@@ -767,6 +905,28 @@ def sink_list_of_axes(graph):
     return sink_variant(graph, value=lambda axis, keepdims: Attrs(axis=list(axis), keepdims=keepdims))
 
 
+def sink_array_of_axes(graph):
+    return sink_variant(graph, value=lambda axis, keepdims: Attrs(axis=np.array(axis), keepdims=keepdims))
+
+
+def sink_list_order(graph):
+    return sink_variant(graph, order=lambda *given: list(right_order(*given)))
+
+
+def sink_array_order(graph):
+    return sink_variant(graph, order=lambda *given: np.array(right_order(*given), np.int64))
+
+
+def sink_drops_effects(graph):
+    made = sink_variant(graph)
+    return Graph(graph.name, tuple(without_effects(made.nodes)), made.outputs)
+
+
+def sink_and_clean(graph):
+    """Deletes what is dead, effects included."""
+    return needed(sink_variant(graph), lambda node: node.op == "input")
+
+
 def sink_bare_type(graph):
     """Gives infer the type in place of a tuple of types."""
     return sink_variant(graph, types=lambda type: type)
@@ -788,8 +948,24 @@ def sink_old_type(graph):
     return sink_variant(graph, typed=False)
 
 
+def sink_minima_too(graph):
+    return sink_variant(graph, ops=("sum", "max", "min"))
+
+
+def sink_every_reduction(graph):
+    return sink_variant(graph, ops=[op for op, facts in OPS.items() if facts.kind is Kind.REDUCTION])
+
+
+def sink_means_too(graph):
+    return sink_variant(graph, ops=("sum", "max", "mean"))
+
+
 def sink_sums_only(graph):
     return sink_variant(graph, ops=("sum",))
+
+
+def sink_maxima_only(graph):
+    return sink_variant(graph, ops=("max",))
 
 
 def sink_one_axis_only(graph):
@@ -823,16 +999,27 @@ def sink_negative(graph):
 
 def why_in_either_order(graph: Graph, got: Graph) -> str:
     """Why ``cancel_backwards`` does no harm here."""
-    nodes = defs(graph)
-    reads = [(nodes[node.inputs[0]], node) for node in dce(graph).graph.nodes if node.op == "transpose"]
-    pairs = [(first.value.perm, second.value.perm) for first, second in reads if first.op == "transpose"]
+    pairs, made = [], {}  # made: value -> the permutation that the pass has made of its transposes
+    for node in dce(graph).graph.nodes:
+        if node.op == "transpose":
+            p, q = made.get(node.inputs[0]), node.value.perm
+            pairs += [(p, q)] if p else []
+            q = compose_in_one_line(p, q) if p else q
+            made |= {node.name: q} if q != tuple(range(len(q))) else {}
     if not pairs:
         return ("The pass composes two permutations where a transpose reads a transpose, and an output needs it. Here that"
                 " is nowhere.")
     if any(compose_in_one_line(p, q) != compose_in_one_line(q, p) for p, q in pairs):
         return ("Here p[q] and q[p] are not the same, but no output shows it. Let each axis have a length of 2 or more, and"
                 " let the second transpose be an output.")
-    p, q = pairs[0]
+    why = {(p, q): why_they_commute(p, q) for p, q in pairs}
+    if len(why) == 1:
+        return f"Here p[q] and q[p] are the same: {why[pairs[0]]}. Take two others."
+    each = "; ".join(f"for {p} and {q}, {reason}" for (p, q), reason in why.items())
+    return f"Wherever the pass composes here, p[q] and q[p] are the same: {each}. Take others."
+
+
+def why_they_commute(p, q) -> str:
     still = tuple(range(len(p)))
     reasons = {
         "with fewer than three axes they always are": len(p) < 3,
@@ -842,7 +1029,7 @@ def why_in_either_order(graph: Graph, got: Graph) -> str:
         "no axis is moved by both": all(still[axis] in (p[axis], q[axis]) for axis in still),
         "these two may change places": True,
     }
-    return f"Here p[q] and q[p] are the same: {next(reason for reason, true in reasons.items() if true)}. Take two others."
+    return next(reason for reason, true in reasons.items() if true)
 
 
 def why_the_right_axes(graph: Graph, got: Graph) -> str:
@@ -935,6 +1122,20 @@ EXERCISES = (
                  " look through transposes only."),
          Mistake(cancel_inverses_only, "did-nothing", "Two transposes that do not cancel are one transpose all the"
                  " same."),
+         Mistake(cancel_few_identities, "did-nothing", "This permutation moves no axis, and is none of those that you list:"
+                 " compare it with tuple(range(len(perm)))."),
+         *(Mistake(function, "wrong-value", "That one axis is in its place says nothing of the others: compare the whole"
+                   " permutation.") for function in (cancel_by_the_first_axis, cancel_by_the_last_axis, cancel_by_the_ends)),
+         Mistake(cancel_with_one_reader, "did-nothing", "The first transpose may have other readers, and stays for them."
+                 " The second one can read past it all the same."),
+         Mistake(cancel_keeps_the_type, "invalid", "This is the first transpose's type. The new node has the type of the"
+                 " second one, whose name it keeps."),
+         *(Mistake(function, "lost", "A print is live by itself, and so is what it reads. Take out transposes, and nothing"
+                   " else: deleting is for dce.") for function in (cancel_drops_effects, cancel_and_clean)),
+         *(Mistake(function, "invalid", "This permutation is an array. Attributes hold tuples of ints:"
+                   " tuple(int(axis) for axis in perm).") for function in (cancel_as_array, cancel_by_arrays)),
+         Mistake(cancel_kept_as_list, "invalid", "This permutation is a list. Attributes hold tuples:"
+                 " Attrs(perm=tuple(perm))."),
          Mistake(cancel_keeps_identities, "did-nothing", "A permutation that leaves every axis in its place is no"
                  " transpose: whoever"
                  " read it can read its operand."),
@@ -997,6 +1198,18 @@ EXERCISES = (
                  " dict(node.value)."),
          Mistake(absorb_numpy_bools, "invalid", "Flags are Python's True and False, not NumPy's, and not 0 and 1:"
                  " bool(flag) makes one."),
+         *(Mistake(function, "wrong-value", "Only a matmul has a flag. Its operand changes; whoever else reads the"
+                   " transpose still needs it.") for function in (absorb_for_every_reader, absorb_for_every_node)),
+         Mistake(absorb_backwards, "wrong-value", "Turned round, (0, 1, 2) is (2, 1, 0), and that swaps the first axis with"
+                 " the last. A flag swaps the last two: (0, 2, 1)."),
+         Mistake(absorb_compares_with_a_list, "did-nothing", "A permutation is a tuple, and no list is equal to it: compare"
+                 " with a tuple."),
+         Mistake(absorb_with_one_reader, "did-nothing", "The transpose may have other readers, and stays for them. This"
+                 " matmul can read past it all the same."),
+         Mistake(absorb_forgets_outputs, "invalid", "An output may read the transpose, too. Leave it: what is dead is for"
+                 " dce."),
+         *(Mistake(function, "lost", "A print is live by itself, and so is what it reads. Rewrite each matmul, and keep"
+                   " every node: deleting is for dce.") for function in (absorb_drops_effects, absorb_and_clean)),
          Mistake(absorb_second_only, "did-nothing", "The first operand may be a transpose, too."),
          Mistake(absorb_one_operand, "did-nothing", "Both operands may be transposes: where the first one is, look at"
                  " the second one all the same."),
@@ -1056,6 +1269,13 @@ EXERCISES = (
          Mistake(sink_drops_dimensions, "invalid", "Here keepdims is True, and the reduction of x has to have it, too."),
          Mistake(sink_axis_alone, "raises", "Attrs holds what it is given, and a reduction has both axis and keepdims."),
          Mistake(sink_list_of_axes, "raises", "These axes are a list. Attributes hold tuples: tuple(axes) makes one."),
+         Mistake(sink_array_of_axes, "raises", "These axes are an array. Attributes hold tuples of ints:"
+                 " tuple(int(axis) for axis in axes)."),
+         Mistake(sink_list_order, "invalid", "This permutation is a list. Attributes hold tuples: Attrs(perm=tuple(order))."),
+         Mistake(sink_array_order, "invalid", "This permutation is an array. Attributes hold tuples of ints:"
+                 " tuple(int(axis) for axis in order)."),
+         *(Mistake(function, "lost", "A print is live by itself, and so is what it reads. Keep every other node: deleting is"
+                   " for dce.") for function in (sink_drops_effects, sink_and_clean)),
          Mistake(sink_bare_type, "raises", "infer takes a tuple of types, one an operand: (type_of_x,), with the comma."),
          Mistake(sink_numpy_integers, "invalid", "These are NumPy's integers. Attributes hold Python's: int(axis)"
                  " makes one."),
@@ -1063,9 +1283,13 @@ EXERCISES = (
                  " tells its type."),
          Mistake(sink_stale, "did-nothing", "What this reduction reads may have become a transpose just now: look at the"
                  " new node of that name, not at the one in the old graph."),
-         Mistake(sink_other_reductions, "changed", 'Ask for "sum" and "max" by name. Another reduction may not sink as'
-                 " they do: the mean of floats rounds, and argmax counts."),
+         *(Mistake(function, "changed", 'Ask for "sum" and "max" by name. Others were to stay: min could sink as well, but'
+                   " the mean of floats may round otherwise.")
+           for function in (sink_other_reductions, sink_minima_too, sink_means_too)),
+         Mistake(sink_every_reduction, "raises", 'Ask for "sum" and "max" by name. Not every reduction has a tuple of axes:'
+                 " that of argmax is an int."),
          Mistake(sink_sums_only, "did-nothing", "max may sink as well."),
+         Mistake(sink_maxima_only, "did-nothing", "sum may sink as well."),
          Mistake(sink_one_axis_only, "did-nothing", "A reduction may have several axes: renumber each.")),
         (sink_clean, sink_by_insertion, sink_in_any_order),
         probes=tuple((graph,) for graph in SINK_TARGETS),

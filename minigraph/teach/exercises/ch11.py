@@ -176,7 +176,7 @@ def range_cases() -> list[tuple]:
 def as_buffers(function: Callable) -> Callable:
     """What the function answers, as a list of tuples; anything else stays, and is refused."""
     def answer(launches, sizes, outputs, views):
-        found = function(list(launches), dict(sizes), outputs, dict(views))
+        found = function(launches, sizes, outputs, views)
         if isinstance(found, (list, tuple)) and all(isinstance(one, tuple) for one in found):
             return [tuple(one) for one in found]
         return found

@@ -14,6 +14,7 @@ from ...passes.dce import dce
 from ...passes.sparsity import mask_24
 from ...text import parse
 from ...types import DTYPES, Const
+from ..exact import article
 from ..exercise import Exercise, Mistake, Refutation
 from ..graphs import Space
 from ..judge import judge_calls, judge_pass
@@ -150,6 +151,29 @@ def quantize_one_too_early(w, clip=np.inf):
         return np.clip(np.rint(w / scale), -127, 127).astype(np.int8), scale
 
 
+def quantize_by_a_rounded_share(w, clip=np.inf):
+    most = np.minimum(np.abs(w).max(axis=1, keepdims=True), np.float32(clip))
+    scale = most * np.float32(1 / 127)
+    scale = np.where(scale == 0, np.float32(1), scale)
+    return np.clip(np.rint(w / scale), -127, 127).astype(np.int8), scale
+
+
+def quantize_by_reciprocal(w, clip=np.inf):
+    return quantize_variant(w, clip, quotient=lambda w, scale: w * (np.float32(1) / scale))
+
+
+def quantize_by_steps_of_most(w, clip=np.inf):
+    """Divides by the largest size, and not by the scale, which is rounded itself."""
+    most = np.minimum(np.abs(w).max(axis=1, keepdims=True), np.float32(clip))
+    return quantize_variant(w, clip, quotient=lambda w, scale: w * np.float32(127) / np.where(most == 0, np.float32(1), most))
+
+
+def quantize_clipped_before(w, clip=np.inf):
+    """Clips the weights, and trusts that no step is beyond 127 then."""
+    within = np.clip(w, np.float32(-clip), np.float32(clip))
+    return quantize_variant(within, saturate=lambda x, low, high: x.astype(np.int64))
+
+
 def quantize_clips_only_weights(w, clip=np.inf):
     """Clips the weights, and takes the scale of what they were."""
     scale = quantize_variant(w)[1]
@@ -185,7 +209,9 @@ def weight_cases() -> list[tuple]:
              ([[127, 0.5, 1.5, 2.5, -0.5, -1.5]],), ([[127, 1], [12.7, 1]],), ([[127, 2], [254, 3]],), ([[0, 0], [127, 3]],),
              ([[254, 5, -3], [0, 0, 0]],), ([[500, 1, -500]], 127), ([[-500, 3], [127, 2]], 127), ([[127.5, 4]], 127),
              ([[1, -127.6]], 127), ([[0.0]],), ([[-3]],), ([[0.2, 0.1]],), ([[4.6, 2.3]],),
-             ([[1e-44, 0]],), ([[3e38, 1e38], [1e-30, 2e-30]],)]
+             ([[18, 9]],), ([[22, 11]],), ([[30, 15]],), ([[9, 4]],),  # a half, unless the scale is rounded first
+             ([[1e-44, 0]],), ([[2.1e-43, 1e-43]],),  # 127 of the second scale, which is rounded, are less than the weight
+             ([[3e38, 1e38], [1e-30, 2e-30]],)]
     for rows, columns in ((2, 8), (5, 3), (16, 64)):
         cases.append((draw.standard_normal((rows, columns)),))
         cases.append((draw.standard_normal((rows, columns)) * 3, 2.0))
@@ -201,7 +227,7 @@ def explain_weights(case: tuple, want, got) -> tuple[str, ...]:
         return (*head, "it should give a pair, q and scale")
     for name, right, yours in zip(("scale", "q"), want[::-1], got[::-1]):
         if not isinstance(yours, np.ndarray) or (yours.dtype, yours.shape) != (right.dtype, right.shape):
-            kind = f"{yours.dtype}{list(yours.shape)}" if isinstance(yours, np.ndarray) else type(yours).__name__
+            kind = f"{yours.dtype}{list(yours.shape)}" if isinstance(yours, np.ndarray) else article(yours)
             return (*head, f"{name} should be {right.dtype}{list(right.shape)}, and is {kind}")
         for at in np.ndindex(right.shape):
             if right[at] != yours[at]:
@@ -274,6 +300,22 @@ def scale_one_further(samples, percent=100):
     return scale_variant(samples, percent, place=lambda n, percent: min(-(-n * percent // 100), n - 1))
 
 
+def scale_rounded(samples, percent=100):
+    return scale_variant(samples, percent, place=lambda n, percent: max(1, round(percent * n / 100)) - 1)
+
+
+def scale_half_up(samples, percent=100):
+    return scale_variant(samples, percent, place=lambda n, percent: max(1, int(percent * n / 100 + 0.5)) - 1)
+
+
+def scale_always_one_more(samples, percent=100):
+    return scale_variant(samples, percent, place=lambda n, percent: min(percent * n // 100 + 1, n) - 1)
+
+
+def scale_one_more_at_the_end(samples, percent=100):
+    return scale_variant(samples, percent, place=lambda n, percent: percent * n // 100)
+
+
 def scale_share_of_range(samples, percent=100):
     scale = scale_variant(samples, 100, guard=False) * np.float32(percent / 100)
     return scale if scale > 0 else np.float32(1)
@@ -286,6 +328,30 @@ def scale_last_sample(samples, percent=100):
 def scale_of_maxima(samples, percent=100):
     """One number a sample: its largest."""
     return scale_variant(samples, percent, joined=lambda parts: np.array([part.max() for part in parts if part.size]))
+
+
+def scale_mean_of_maxima(samples, percent=100):
+    """Each sample's range, and their mean."""
+    return np.float32(np.mean([np.abs(part).max() for part in samples if part.size])) / np.float32(127) or np.float32(1)
+
+
+def scale_without_ravel(samples, percent=100):
+    return scale_variant([np.concatenate(samples)], percent)
+
+
+def scale_of_gap(samples, percent=100):
+    return scale_variant(samples, percent, place=lambda n, percent: int(percent / 100 * (n - 1)))
+
+
+def scale_asks_the_range(samples, percent=100):
+    """Asks whether the range is 0, and not whether the scale is."""
+    reach = scale_variant(samples, percent, guard=False, steps=1)
+    return reach / np.float32(127) if reach else np.float32(1)
+
+
+def scale_one_too_early(samples, percent=100):
+    """Puts the 1 in before it divides by 127."""
+    return scale_variant(samples, percent, steps=1) / np.float32(127)
 
 
 def scale_interpolated(samples, percent=100):
@@ -358,10 +424,10 @@ def scale_in_double(samples, percent=100):
 
 def scale_cases() -> list[tuple]:
     draw = np.random.default_rng(0)
-    small = (([[127]],), ([[254, 127]],), ([[1, -254]],), ([[127], [254]],), ([[254], [127]],), ([[0, 0]],),
+    small = (([[127]],), ([[254, 127]],), ([[1, -254]],), ([[127], [254]],), ([[254], [127]],), ([[0, 0]],), ([[1e-44]],),
              ([[254, 1]], 50), ([[254, 127]], 50), ([[127, 1, 2]], 60), ([[127, 0, 0]], 60), ([[1, -2, 127]], 34), ([[100, 1, 1, 2]], 75),
              ([[1, 2], [127]], 60), ([[2, 9], [1, 8], [3, 7]], 50), ([[5]], 1), ([[1, 2, 3, 4, 5, 6, 7]], 10),
-             *(([range(1, n + 1)], percent) for n, percent in ((25, 28), (50, 14), (100, 55))))
+             *(([range(1, n + 1)], percent) for n, percent in ((25, 28), (50, 14), (100, 55), (10, 77), (10, 25), (10, 7), (67, 3))))
     cases = [([np.array(one, np.float32) for one in samples], *percent) for samples, *percent in small]
     for percent in (100, 99, 90, 50):
         cases.append(([draw.standard_normal(shape).astype(np.float32) for shape in ((3, 5), (2,), (7, 9))], percent))
@@ -373,7 +439,7 @@ def explain_scale(case: tuple, want, got) -> tuple[str, ...]:
     sizes = np.sort(np.abs(np.concatenate([np.ravel(one) for one in samples])))
     shown = np.array2string(sizes, separator=", ", threshold=12, precision=4)
     yours = f"{got:.6g}" if isinstance(got, (float, np.floating)) else got
-    kind = "" if isinstance(got, np.float32) else f", a {type(got).__name__}"
+    kind = "" if isinstance(got, np.float32) else f", {article(got)}"
     return (f"the samples: {[one.tolist() for one in samples]}"[:200], f"all sizes in order: {shown}, percent = {percent}",
             f"the scale should be {want:.6g}", f"and is              {yours}{kind}")
 
@@ -388,16 +454,18 @@ FUSE_SPACE = Space(
 
 
 def target(x: str = "f32[2,2]", q: str = "i8[2,2]", scale: tuple[int, ...] = (1, 2), constant=True, product=("x", "w"),
-           after=(), outputs=("y",), **flags) -> Graph:
-    """A product y of x and w, which is q dequantized by powers of two: a constant, or what is computed of it. ``after``: an
-    operation z, and what it reads."""
+           after=(), outputs=("y",), before=(), **flags) -> Graph:
+    """A product y of x and w, which is q dequantized by powers of two: a constant, or what is computed of it. ``before``: an
+    operation v, and what it reads; ``after``: an operation z. The scale has the dtype of x."""
     builder = Builder("g")
     builder.input("x", x)
     builder.input("q", q)
-    builder.const(Const.of(np.exp2(np.arange(prod(scale))).reshape(scale).astype(np.float32)), name="s" if constant else "c")
+    powers = np.exp2(np.arange(prod(scale))).reshape(scale).astype(DTYPES[x.partition("[")[0]])
+    builder.const(Const.of(powers), name="s" if constant else "c")
     if not constant:
         builder.emit("abs", "c", name="s")
-    for name, op, *operands in (("w", "dequantize", "q", "s"), ("y", "matmul", *product), *[("z", *after)] * bool(after)):
+    for name, op, *operands in (("w", "dequantize", "q", "s"), *[("v", *before)] * bool(before), ("y", "matmul", *product),
+                                *[("z", *after)] * bool(after)):
         builder.emit(op, *operands, name=name, **(flags if name == "y" else {}))
     return builder.build({name: name for name in outputs})
 
@@ -414,8 +482,11 @@ FUSE_TARGETS = (
     # as many rows as columns hides which is which
     target(**WIDE, q="i8[2,4]", scale=(1, 4)), target(**WIDE, q="i8[2,4]", scale=ROWS), target(q="i8[2,4]", scale=(1, 4), transpose_a=True),
     target(**WIDE, q="i8[4,2]", scale=(4, 1), **TURNED), target(**WIDE, q="i8[4,2]", scale=COLUMNS, **TURNED), target(q="u8[2,2]"),
-    # x has one axis or three
+    # the scale is no float32
+    *(target(f"{dtype}[2,2]", scale=scale, **flags) for dtype in ("f16", "f64") for scale, flags in ((COLUMNS, {}), (ROWS, TURNED))),
+    # x has one axis or three, or is computed
     target("f32[2]"), target("f32[2]", scale=ROWS, **TURNED), target(**STACK), target(**STACK, scale=ROWS, **TURNED),
+    target(before=("dequantize", "q", "s"), product=("v", "w")), target(before=("neg", "x"), product=("v", "w")),
     # q or s has not two axes
     *(target(scale=scale, **flags) for scale in ((), (2,), (1,), (1, 1, 2), (1, 2, 1), (3, 1, 2)) for flags in FLAGS[:2]),
     *(target(**STACK, q="i8[3,2,2]", scale=scale, **flags) for flags in FLAGS[:2]
@@ -425,6 +496,7 @@ FUSE_TARGETS = (
     *(target(scale=scale, product=("w", "x"), **flags) for flags in FLAGS for scale in (ROWS, COLUMNS, ONE)),
     target(product=("w", "w")), target(product=("w", "w"), scale=ONE),
     # others read w or y
+    target(product=("w", "w"), after=("matmul", "y", "w"), outputs=("z",)),
     target(outputs=("y", "w")), target(after=("matmul", "y", "w"), outputs=("z",)), target(after=("neg", "w"), outputs=("y", "z")),
     target(after=("matmul", "x", "w"), outputs=("y", "z"), **TURNED),
 )  # fmt: skip
@@ -433,10 +505,10 @@ FUSE_TARGETS = (
 def fuse_dequantize(graph):
     """matmul(x, dequantize(q, s)) becomes matmul(x, q as floats) * s, where s can leave the sum.
 
-    Graph -> Graph. Only the second operand matters, and only where q and s have two axes each. A matmul
-    sums along axis 0 of its second operand, and with transpose_b along axis 1. If s has length 1 along
-    the summed axis, all terms of a sum have the same factor, and it can be multiplied once, behind the
-    sum:
+    Graph -> Graph. Only the second operand matters, and only where q and s have two axes each; every
+    other matmul may stay. A matmul sums along axis 0 of its second operand, and with transpose_b along
+    axis 1. If s has length 1 along the summed axis, all terms of a sum have the same factor, and it can
+    be multiplied once, behind the sum:
 
         w = dequantize(q, s)      becomes     w = dequantize(q, s)
         y = matmul(x, w)                      y.wide = cast(q) {dtype="f32"}
@@ -444,8 +516,9 @@ def fuse_dequantize(graph):
                                               y.scale = reshape(s) {shape=[2]}
                                               y = mul(y.sum, y.scale)
 
-    y.scale has one axis, whatever the layout of s: mul then matches it with the columns of y.sum. The
-    flags of the matmul stay as they are. w may stay (chapter 05). Every other matmul stays as it is.
+    y.wide has the dtype of s, here f32. y.scale has one axis, whatever the layout of s: mul then
+    matches it with the columns of y.sum. The flags of the matmul stay as they are. w may stay (chapter
+    05). No name in the graph ends in .wide, .sum or .scale, so yours are free.
     """
     nodes, known = [], {}
 
@@ -505,14 +578,14 @@ def fuse_by_builder(graph):
             builder.add(node)
             continue
         factor = builder.emit("reshape", s, shape=(rows if turned else columns,))
-        total = builder.emit("matmul", node.inputs[0], builder.emit("cast", q, dtype="f32"), **dict(node.value))
+        total = builder.emit("matmul", node.inputs[0], builder.emit("cast", q, dtype=node.type.dtype), **dict(node.value))
         builder.emit("mul", factor, total, name=node.name)
     return builder.build(dict(graph.outputs))
 
 
 def fuse_variant(graph, moves: Callable = lambda node, scale: summed_length(node, scale) == 1, axes: Callable = two_axes, cast=True,
                  flags=True, scaled=True, shape: Callable | None = lambda node, scale: (scale.type.size,), drop=False, onto_x=False,
-                 first=False):
+                 first=False, place: int | None = None, dtype: str | None = None, wide_name: Callable = lambda node: node.name + ".wide"):
     """The solution with one thing changed; the mistakes below are made of it."""
     nodes, known, gone = [], {}, set()
 
@@ -530,9 +603,10 @@ def fuse_variant(graph, moves: Callable = lambda node, scale: summed_length(node
             x, name, of_sum, wide = node.inputs[0], node.name, dict(node.value) if flags else {}, q.name
             factor = name + ".scale" if shape else s.name
             if cast:
-                emit(wide := name + ".wide", "cast", q.name, dtype="f32")
+                emit(wide := wide_name(node), "cast", q.name, dtype=dtype or s.type.dtype)
             if not onto_x:
-                emit(name + ".sum" if scaled else name, "matmul", x, wide, **of_sum)
+                operands = (wide, node.inputs[1]) if w.name != node.inputs[1] and place == 0 else (x, wide)
+                emit(name + ".sum" if scaled else name, "matmul", *operands, **of_sum)
             if shape and scaled:
                 emit(factor, "reshape", s.name, shape=shape(node, s))
             if onto_x:
@@ -608,6 +682,57 @@ def fuse_straight_only(graph):
 
 def fuse_first_too(graph):
     return fuse_variant(graph, first=True)
+
+
+def fuse_first_in_its_place(graph):
+    """Takes the first operand in as well, and asks the axis that is summed there, but scales the columns."""
+    return fuse_variant(graph, first=True, place=0, moves=lambda node, scale: summed_length(node, scale) == 1)
+
+
+def fuse_either(graph):
+    """Takes in whichever operand is dequantized, along the axis that is summed there, and scales the columns."""
+
+    def moves(node, scale):
+        second = graph[node.inputs[1]].op == "dequantize"
+        return scale.type.shape[int(node.value.transpose_b) if second else 1 - node.value.transpose_a] == 1
+
+    return fuse_variant(graph, first=True, place=0, moves=moves)
+
+
+def fuse_always_float32(graph):
+    return fuse_variant(graph, dtype="f32")
+
+
+def fuse_one_name(graph):
+    return fuse_variant(graph, wide_name=lambda node: "wide")
+
+
+def fuse_shape_of_summed(graph):
+    return fuse_variant(graph, shape=lambda node, scale: (summed_length(node, scale),))
+
+
+def fuse_shape_minus_one(graph):
+    return fuse_variant(graph, shape=lambda node, scale: (-1,))
+
+
+def readers(graph: Graph, name: str) -> int:
+    return sum(node.inputs.count(name) for node in graph.nodes) + sum(value == name for _, value in graph.outputs)
+
+
+def fuse_one_reader(graph):
+    return fuse_variant(graph, moves=lambda node, scale: summed_length(node, scale) == 1 and readers(graph, node.inputs[1]) == 1)
+
+
+def fuse_float_x(graph):
+    return fuse_variant(graph, moves=lambda node, scale: summed_length(node, scale) == 1 and graph[node.inputs[0]].op != "dequantize")
+
+
+def fuse_input_x(graph):
+    return fuse_variant(graph, moves=lambda node, scale: summed_length(node, scale) == 1 and graph[node.inputs[0]].op == "input")
+
+
+def fuse_matrix_x(graph):
+    return fuse_variant(graph, moves=lambda node, scale: summed_length(node, scale) == 1 and len(graph[node.inputs[0]].type.shape) == 2)
 
 
 def fuse_drops_weight(graph):
@@ -857,17 +982,25 @@ RELU_WRONG = (
 def no_harm_of_pair(graph: Graph, got: Graph) -> str:
     if got == graph:
         return ("The pass did nothing here. It wants a quantize of a dequantize, with the same constant scale, which is not 0 and makes"
-                " no q * s infinite.")
+                " no q * s infinite. And y must have the type of q: quantize makes i8, unless it is told otherwise, as in"
+                ' {dtype="i16"}.')
     return "q * s / s comes out as q here, for every q of this type. Which integers can a float of this type not tell apart?"
 
 
 DOUBLES_INSIDE = ("float64 on the way gives other halves than float32, and they are rounded another way: divide float32 by float32.")
+BY_THE_SCALE = ("In exact arithmetic this is w / scale. In float32 it is rounded at another place, and near a half that gives another"
+                " integer: divide w by the scale.")
 ANY_SCALE = "This scale changes along the summed axis: each term has its own factor, and none can leave the sum."
+FIRST_OPERAND = ("Here the first operand is dequantized, and not the second. Its scale goes with other axes: only the second operand is"
+                 " meant.")
+HOW_X_COMES = "The scale of w can leave here as well. What x is, and how it is computed, does not matter."
 HOW_MANY = "Ask how many axes q and s have before you ask for a length. Unless each has two, the matmul stays as it is."
+TO_THE_NEAREST = ("k is rounded to the nearest number here, so fewer may fit than were asked for: k is rounded up.")
+ONE_MORE = "Where percent of n is a whole number, k is that number, and not one more: rounding up is -(-a // b)."
 IN_FLOATS = ("28 / 100 is rounded to a float, and 25 times that comes out above 7, so that k is 8. Multiply first, in whole numbers:"
              " n * percent, and then divide by 100.")
-AMONG_GAPS = ("np.percentile counts the n - 1 gaps between the numbers here, and k counts the n numbers: take the index k - 1 of"
-              " the sorted sizes.")
+AMONG_GAPS = ("This counts the n - 1 gaps between the numbers, as np.percentile does, and k counts the n numbers: take the index k - 1"
+              " of the sorted sizes.")
 
 EXERCISES = (
     Exercise(
@@ -904,6 +1037,12 @@ EXERCISES = (
          Mistake(quantize_in_doubles, "wrong-value", "The scale is a float64: keep to float32 all the way."),
          Mistake(quantize_doubles_inside, "wrong-value", DOUBLES_INSIDE),
          Mistake(quantize_doubles_quotient, "wrong-value", DOUBLES_INSIDE),
+         Mistake(quantize_by_a_rounded_share, "wrong-value", "1 / 127 is rounded, and the product with it is rounded again: divide"
+                 " by 127."),
+         Mistake(quantize_by_reciprocal, "wrong-value", BY_THE_SCALE),
+         Mistake(quantize_by_steps_of_most, "wrong-value", BY_THE_SCALE),
+         Mistake(quantize_clipped_before, "wrong-value", "The weights are held within clip here, and the steps within nothing. So small a"
+                 " scale is rounded coarsely, and 127 of it are less than the largest weight: hold the steps between -127 and 127."),
          Mistake(quantize_flat_scales, "wrong-value", "The scales lost an axis: keep it, and q * scale works row by row."),
          Mistake(quantize_without_clip, "wrong-value", "clip is forgotten: no size counts for more than clip."),
          Mistake(quantize_clips_only_weights, "wrong-value", "The weights are clipped, and the scale still reaches as far as they did."
@@ -927,6 +1066,10 @@ EXERCISES = (
                  " saturate."),
          Mistake(scale_without_sizes, "wrong-value", "Negative numbers need room as well: take the sizes, np.abs."),
          Mistake(scale_rounded_down, "wrong-value", "Rounded down, fewer numbers fit than were asked for: k is rounded up."),
+         Mistake(scale_rounded, "wrong-value", TO_THE_NEAREST),
+         Mistake(scale_half_up, "wrong-value", TO_THE_NEAREST),
+         Mistake(scale_always_one_more, "wrong-value", ONE_MORE),
+         Mistake(scale_one_more_at_the_end, "raises", ONE_MORE),
          Mistake(scale_of_a_fraction, "wrong-value", IN_FLOATS),
          Mistake(scale_by_numpy, "wrong-value", IN_FLOATS),
          Mistake(scale_one_further, "wrong-value", "The k-th smallest has the index k - 1."),
@@ -940,6 +1083,10 @@ EXERCISES = (
          Mistake(scale_largest_of_samples, "wrong-value", "This looks at each sample alone, and takes the largest of the ranges. Lay all"
                  " numbers into one row first."),
          Mistake(scale_of_maxima, "wrong-value", "Each sample gives only its largest number here, so the small ones are not counted."),
+         Mistake(scale_mean_of_maxima, "wrong-value", "This is the mean of the samples' largest sizes. Lay all numbers into one row, and"
+                 " count."),
+         Mistake(scale_without_ravel, "raises", "The samples have other shapes than one another: np.ravel lays each into a row first."),
+         Mistake(scale_of_gap, "wrong-value", AMONG_GAPS),
          Mistake(scale_interpolated, "wrong-value", "np.percentile lies between two numbers, unless told otherwise. The k-th smallest size"
                  " is wanted."),
          Mistake(scale_higher, "wrong-value", AMONG_GAPS),
@@ -949,6 +1096,10 @@ EXERCISES = (
          Mistake(scale_in_place, "mutated", "out= writes the sizes into the caller's sample; np.abs(sample) makes a new array."),
          Mistake(scale_zero, "wrong-value", "If all that was seen is 0, the scale would be 0, and dividing by it gives no number:"
                  " return 1."),
+         Mistake(scale_asks_the_range, "wrong-value", "The range is not 0 here, and the scale is: a number so small, divided by 127, is 0"
+                 " in float32. Ask the scale."),
+         Mistake(scale_one_too_early, "wrong-value", "The 1 stands in for the range here, so the scale is 1 / 127. Divide first, then put"
+                 " 1 where the scale is 0."),
          Mistake(scale_range, "wrong-value", "This is the range. 127 steps must reach that far: divide."),
          Mistake(scale_in_double, "wrong-value", "The scale is a float64: make it float32.")),
         (scale_by_partition, scale_by_counting),
@@ -985,8 +1136,20 @@ EXERCISES = (
          Mistake(fuse_constants_only, "did-nothing", "This scale is computed, and no constant. It can leave as well: only its shape"
                  " counts, and that is in its type."),
          Mistake(fuse_straight_only, "did-nothing", "With transpose_b the scale can leave, too, if it is constant along axis 1."),
-         Mistake(fuse_first_too, "wrong-value", "Here the first operand is dequantized, and not the second. Its scale goes with other axes:"
-                 " only the second operand is meant."),
+         Mistake(fuse_first_too, "wrong-value", FIRST_OPERAND),
+         Mistake(fuse_first_in_its_place, "wrong-value", FIRST_OPERAND),
+         Mistake(fuse_either, "wrong-value", FIRST_OPERAND),
+         Mistake(fuse_always_float32, "raises", "s and x are no float32 here, and a matmul has operands of one dtype: cast q to the dtype of"
+                 " s, which is that of w."),
+         Mistake(fuse_one_name, "invalid", "Two products, and one name for both: begin each new name with that of the matmul."),
+         Mistake(fuse_shape_of_summed, "raises", "Along the summed axis s has length 1. y.scale has as many numbers as s: its size, or the"
+                 " length of the other axis."),
+         Mistake(fuse_shape_minus_one, "raises", "reshape takes no -1 here: the shape is the number of elements, known[s].type.size."),
+         Mistake(fuse_one_reader, "did-nothing", "Others read w, too, and this matmul need not read it any longer. They can go on reading"
+                 " it: w stays in the graph."),
+         Mistake(fuse_float_x, "did-nothing", HOW_X_COMES),
+         Mistake(fuse_input_x, "did-nothing", HOW_X_COMES),
+         Mistake(fuse_matrix_x, "did-nothing", HOW_X_COMES),
          Mistake(fuse_drops_weight, "invalid", "Others may read the dequantized weights. Leave the node: what is dead is for dce."),
          Mistake(fuse_asks_no_axes, "raises", HOW_MANY),
          Mistake(fuse_asks_only_w, "raises", HOW_MANY),
