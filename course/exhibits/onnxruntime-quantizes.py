@@ -1,7 +1,7 @@
 # ONNX Runtime on quantized products. Only the weights are quantized, in int8 with a scale a column,
 # or in blocks of 32 numbers of 4 bits: a product that reads bytes and scales itself. Both sides are
-# int8: a product of integers, with the scales behind it. The relu stays between floats, though the
-# scale is above 0. (Behind the arrow, zero points are left out.)
+# int8: a product of integers, with the scales behind it. The relu stays between floats. (Behind the
+# arrow, zero points are left out.)
 # onnxruntime 1.32.0, onnx 1.23.2; Python 3.11, Linux x86-64, 2026-11.
 # `pip install onnxruntime==1.32.0 onnx==1.23.2; python course/exhibits/onnxruntime-quantizes.py`
 import tempfile

@@ -132,7 +132,8 @@ def hint(function: Callable) -> None:
     level, note = int(entry.get("level", 0)), str(entry.get("note", ""))
     hints = (note or exercise.hints[0], *exercise.hints[1:])
     level = min(level, len(hints) - 1)
-    print(f"Hint {level + 1} of {len(hints)} for {exercise.name}:\n{hints[level]}")
+    about = ", about the answer that you checked last" if note and level == 0 else ""
+    print(f"Hint {level + 1} of {len(hints)} for {exercise.name}{about}:\n{hints[level]}")
     state.update("hints", exercise.name, {"note": note, "level": level + 1})
 
 

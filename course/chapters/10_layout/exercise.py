@@ -72,11 +72,11 @@ for wrong, decisive in ((cancel_backwards, "perm = tuple"), (sink_negative, "axe
     print(f"{wrong.__name__}: {wrong.__doc__}")
     print(*[line for line in inspect.getsource(wrong).splitlines() if decisive in line], "", sep="\n")
 # %% [markdown]
-# Find a graph on which `cancel_backwards` changes the program. At most 6 nodes. The graph below does no harm: change
-# it.
+# Find a graph on which `cancel_backwards` changes the program. At most 6 nodes, inputs among them. The graph below does
+# no harm: change it. You may leave out the types at the ends of the lines: `parse` finds them.
 # %% refute=cancel_backwards
 # %% [markdown]
-# And one for `sink_negative`.
+# And one for `sink_negative`, with at most 6 nodes again.
 # %% refute=sink_negative
 # %% [markdown]
 # ## Stretch: sink through a reduction

@@ -62,7 +62,7 @@ print("x:  ", x.shape, x.strides)
 print("x.T:", x.T.shape, x.T.strides, "shares memory:", np.shares_memory(x, x.T))
 print("in one row:", x.T.reshape(12)[:5], "shares memory:", np.shares_memory(x, x.T.reshape(12)))
 # %% [markdown]
-# An array is **contiguous** when reading it in order walks the cells one by one. `x` is, `x.T` is not. And the last
+# An array is **contiguous** when reading it in order walks the cells one by one. `x` is, `x.T` is not. The last
 # line shows when a transpose begins to cost: `reshape` wants the elements in *their* order, one after another. No
 # strides do that. So NumPy copied.
 #
@@ -191,10 +191,10 @@ print({name: quantity(one.median, "s") for name, one in times.items()})
 assert not find_compiler() or times["C NHWC"].median < 1.5 * times["C NCHW"].median
 # %% [markdown]
 # The answer: NHWC, where the channels that our C sums lie side by side. NCHW is not far behind: there the pixels do, and
-# our C takes several along. NumPy adds whole planes, and likes NCHW better. **No layout is best in itself: it depends on
-# who reads.** So a compiler asks each kernel what it wants, and puts transposes between those that disagree. This net
-# does it by hand, around each convolution. Each of its four transposes is read by somebody who needs order: a
-# convolution, `y + bias`, or whoever gets the output.
+# our C takes several along. NumPy adds whole planes: for it NCHW is as good, or better. **No layout is best in itself:
+# it depends on who reads.** So a compiler asks each kernel what it wants, and puts transposes between those that
+# disagree. This net does it by hand, around each convolution. Each of its four transposes is read by somebody who needs
+# order: a convolution, `y + bias`, or whoever gets the output.
 # %%
 from minigraph.passes.axes import bytes_moved_by_layout
 
@@ -217,8 +217,7 @@ print(*[mg.node_line(inside[name]) for name in ("add.reshape", "add.add")], sep=
 #
 # ## When removing hurts
 #
-# So why not let every transpose sink? Here `t` has two readers. (`s` reads `x` as it lies, so that storing `x` the other
-# way round is no way out.)
+# So why not let every transpose sink? Here `t` has two readers. (And `s` reads `x` as it lies.)
 # %%
 kept = mg.parse("""
 graph kept(x: f32[1024,1024]) -> (y, z, s) {
@@ -264,7 +263,7 @@ def below():
 times = compare({"one copy above": above, "two copies below": below}, seconds=0.3)
 print({name: quantity(one.median, "s") for name, one in times.items()})
 # %% [markdown]
-# The answer is 2. Both `y` and `z` must be in order, for they are outputs: one copy above them, or two below. So
+# The answer is 2. Both `y` and `z` must be in order, for they are outputs: one copy above, or two below. So
 # `layout` leaves `t` where it is. Its rule: a transpose sinks only if fewer bytes move in the whole region that it
 # reaches, or as many with fewer transposes.
 #
@@ -272,7 +271,7 @@ print({name: quantity(one.median, "s") for name, one in times.items()})
 #
 # ## The layer
 #
-# Back to the question. Here are the transposes, and what reads each.
+# Back to the question: the transposes, and what reads each.
 # %%
 from minigraph.passes.axes import copies
 
@@ -287,9 +286,9 @@ for name, moved in copies(after).items():
     print(fill(explain(after, name), 100), end="\n\n")
 print("bytes moved by layout:", bytes_moved_by_layout(naive), "->", bytes_moved_by_layout(after))
 # %% [markdown]
-# The answer: one of the 13. It puts the heads side by side again. The three that split them shuffle whole rows, which
-# the product reads in place. The softmax is now along the other axis, and the transposes around it are gone. So are
-# those of the weights: flags.
+# The answer: one of the 13, as far as `layout` can help. It puts the heads side by side again. The three that split
+# them shuffle whole rows, which the product reads in place. The softmax is now along the other axis, and the transposes
+# around it are gone. So are those of the weights: flags.
 #
 # ## The last one
 #
@@ -302,12 +301,12 @@ for graph in (after, seen):
     moves = [launch.name for launch in plan.launches if launch.kind == "copy"]
     print(f"{graph.name:10} copies: {moves}; strides of the product: {plan.access['matmul.1'].strides}")
 # %% [markdown]
-# So no transpose of the layer moves a byte: each head's rows are stored 64 numbers apart, between those of the other
+# So in the end none of the 13 moves a byte: each head's rows are stored 64 numbers apart, between those of the other
 # heads. In `heads_seen` the transpose is an output, too: then the product is stored in its own order, and copied.
 #
 # ## Write it
 #
-# Open `exercises/10_layout.ipynb`. You compose, cancel, absorb into flags, and refute two passes.
+# Open `exercises/10_layout.ipynb`.
 #
 # ## The same pass in a real compiler
 # %% exhibit=onnxruntime-transposes
@@ -332,14 +331,15 @@ for graph in (naive, after):
     print({op: sum(node.op == op for node in graph.nodes) for op in ("transpose", "reshape")})
 print(*[mg.node_line(after[name]) for name in ("max.max", "max", "sub.reshape")], sep="\n")
 # %% [markdown]
-# In the first table, `fold` had turned the weights already, and `layout` finds one flag. In the others nobody had.
+# In the first table, `fold` had turned the weights already, and `layout` finds one flag.
 #
 # "Bytes moved" is another measure than above: what the launches read and write. Unfused, a transpose is only strides and
 # counts nowhere there. Fused, it stood between the scaling of the scores and their softmax. Now the two are one launch,
 # and the scores save two trips.
 #
-# Reshapes came, in pairs that undo each other, as in the last lines: the first keeps an old value's name and shape. They
-# move nothing, and `simplify` and `dce` take them out.
+# Reshapes came: a transpose that only moves an axis of length 1 past others is one. They come in pairs that undo each
+# other, as in the last lines: the first keeps an old value's name and shape. They move nothing, and `simplify` and `dce`
+# take them out.
 # %% recall
 # Q: What does a transpose cost, and when?
 # A: Nothing, as strides. A copy, once somebody needs its elements in order and they are not.

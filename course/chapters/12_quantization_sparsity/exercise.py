@@ -9,7 +9,7 @@ from minigraph.teach.prelude import *
 # %% [markdown]
 # ## 1. int8 with a scale a row
 #
-# Three steps that NumPy has ready:
+# The lesson's `quantize_weights` is a pass over a graph. Yours has its name, and takes one matrix. Three steps that NumPy has ready:
 # %%
 w = np.float32([[254, 5, -3], [0, 0, 0]])
 print(np.abs(w).max(axis=1, keepdims=True).tolist(), np.rint(np.float32([0.5, 1.5, -2.5])),

@@ -89,8 +89,8 @@ print(table(rows))
 # %% [markdown]
 # That a row of int8 has 8.5 bits here, like `q8_0`, is chance: in a longer row the scale weighs less.
 #
-# There is another way: **fp8** (e4m3: a sign, 4 bits of exponent, 3 of mantissa), a float of 8 bits, whose steps grow with the number. Our matrix is
-# normally distributed, but for one **outlier**.
+# There is another way: **fp8** (e4m3: a sign, 4 bits of exponent, 3 of mantissa), a float of 8 bits, whose steps grow with the number. (float32 has 8 and
+# 23: with the leading 1, that is 24 binary digits of precision. float16 has 11.) Our matrix is normally distributed, but for one **outlier**.
 # %%
 from minigraph.accuracy import ROUNDINGS
 
@@ -262,7 +262,6 @@ if find_compiler():
         found = speeds(rows)
         print(table([{"rows": rows, "weights": name, "bytes, float32 = 1": round(size, 2),
                       "times as fast": round(gain, 2)} for name, (size, gain) in found.items()]))
-        assert rows > 1 or found["int8, expanded first"][1] < 1
 else:
     print("There is no C compiler here, so nothing was measured.")
 # %% [markdown]
@@ -344,11 +343,10 @@ if find_compiler():
                     clock=own_time)
     print("times as fast:",
           {name: round(one.times_faster(times["dense"]), 2) for name, one in times.items()})
-    assert times["2:4"].median < times["unstructured"].median
 else:
     print("There is no C compiler here, so nothing was measured.")
 # %% [markdown]
-# The answer is `unstructured`: about 1. Zeros anywhere are still stored, read and multiplied: the loop has no time to ask. A pattern tells beforehand where they are. 2:4 needs two bits for each
+# The answer is about 1 (`unstructured`). Zeros anywhere are still stored, read and multiplied: the loop has no time to ask. A pattern tells beforehand where they are. 2:4 needs two bits for each
 # value kept; blocks, here of 16 by 16, an index each. What pruning costs in accuracy is another matter: models are mostly trained again after it.
 #
 # ## A token from the model's own blocks

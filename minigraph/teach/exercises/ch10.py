@@ -403,6 +403,19 @@ def cancel_deletes_the_first(graph):
     return cancel_variant(graph, drop_read=True)
 
 
+def cancel_renames(graph):
+    """Gives each transpose that stays a new name."""
+    made = cancel_variant(graph)
+    new = {node.name: node.name + ".t" if node.op == "transpose" else node.name for node in made.nodes}
+    nodes = [replace(node, name=new[node.name], inputs=tuple(new[name] for name in node.inputs)) for node in made.nodes]
+    return Graph(graph.name, tuple(nodes), tuple((public, new[value]) for public, value in made.outputs))
+
+
+def cancel_renames_outputs(graph):
+    made = cancel_variant(graph)
+    return Graph(graph.name, made.nodes, tuple((value, value) for _, value in made.outputs))
+
+
 def cancel_through_neg(graph):
     return cancel_variant(graph, through=("neg",))
 
@@ -648,6 +661,14 @@ def absorb_forgets_outputs(graph):
     made = absorb_variant(graph)
     read = users(made)
     nodes = [node for node in made.nodes if node.op != "transpose" or read[node.name]]
+    return Graph(graph.name, tuple(nodes), graph.outputs)
+
+
+def absorb_and_sweep(graph):
+    """Deletes the transposes that nobody reads any more, once: what only they read goes in the next run."""
+    made = absorb_variant(graph)
+    read = {name for node in made.nodes for name in node.inputs} | {value for _, value in made.outputs}
+    nodes = [node for node in made.nodes if node.op != "transpose" or node.name in read]
     return Graph(graph.name, tuple(nodes), graph.outputs)
 
 
@@ -972,6 +993,65 @@ def sink_one_axis_only(graph):
     return sink_variant(graph, fits=lambda node: len(node.value.axis) == 1)
 
 
+def sink_without_keepdims_only(graph):
+    return sink_variant(graph, fits=lambda node: not node.value.keepdims)
+
+
+def sink_counted_from_0_only(graph):
+    return sink_variant(graph, fits=lambda node: min(node.value.axis) >= 0)
+
+
+def sink_with_one_reader(graph):
+    """Leaves a transpose that others read, too."""
+    read = users(graph)
+    public = [value for _, value in graph.outputs]
+
+    def fits(node):
+        return len(read[node.inputs[0]]) + public.count(node.inputs[0]) < 2
+
+    return sink_variant(graph, fits=fits)
+
+
+def sink_first_axis(graph):
+    """Reduces the first of several axes."""
+    return sink_variant(graph, axes=lambda perm, axes: right_axes(perm, axes)[:1])
+
+
+def sink_first_low_axis(graph):
+    """Reduces the first of several axes, and leaves the right ones."""
+    return sink_variant(graph, low_axes=lambda perm, axes: right_axes(perm, axes)[:1])
+
+
+def closing_gaps(shift: Callable[[int, list], int]):
+    """An order whose numbers are too large by the axes that are gone, less this shift."""
+    return lambda perm, gone, keepdims, axes: tuple(
+        axis - (0 if keepdims else shift(axis, gone)) for axis in perm if keepdims or axis not in gone)
+
+
+def sink_closes_one_gap(graph):
+    """Takes 1 from each number above the first axis that is gone."""
+    return sink_variant(graph, order=closing_gaps(lambda axis, gone: axis > gone[0]))
+
+
+def sink_closes_all_gaps(graph):
+    """Takes all that are gone from each number above the lowest of them."""
+    return sink_variant(graph, order=closing_gaps(lambda axis, gone: len(gone) * (axis > min(gone))))
+
+
+def sink_swaps_names(graph):
+    """The reduction keeps the name, and the transpose gets a new one that nobody reads."""
+    nodes, old = [], defs(graph)
+    for node in sink_variant(graph).nodes:
+        if node.name.endswith(".low"):
+            node = replace(node, name=node.name.removesuffix(".low"))
+        elif node.op == "transpose" and old[node.name].op != "transpose":
+            node = replace(node, name=node.name + ".t", inputs=(node.name,))
+        else:
+            node = replace(node, inputs=tuple(name.removesuffix(".low") for name in node.inputs))
+        nodes.append(node)
+    return Graph(graph.name, tuple(nodes), graph.outputs)
+
+
 def sink_negative(graph):
     """Sinks a transpose through max. Negative axes stay as they are: they count from the end."""
     nodes, known = [], {}
@@ -1147,6 +1227,10 @@ EXERCISES = (
                  " even (0, 1, 2)."),
          Mistake(cancel_numpy_integers, "invalid", "These are NumPy's integers. Attributes hold Python's: int(axis)"
                  " makes one."),
+         Mistake(cancel_renames, "not-idempotent", "A transpose keeps its name and type: give the new node node.name, and"
+                 " whoever read it reads it still."),
+         Mistake(cancel_renames_outputs, "lost", "An output is a pair (public name, value name). The callers know the public"
+                 " name, and it stays; put what stands for the value in the second place alone."),
          Mistake(cancel_forgets_outputs, "invalid", "An output may read the transpose that is gone: give it what"
                  " stands for it."),
          Mistake(cancel_forgets_operands, "invalid", "Whoever read the transpose that is gone must read what stands"
@@ -1222,7 +1306,7 @@ EXERCISES = (
                  " is none."),
          Mistake(absorb_deletes, "invalid", "The transpose may have other readers. Leave it: what is dead is for"
                  " dce.")),
-        (absorb_one_at_a_time, absorb_by_the_package),
+        (absorb_one_at_a_time, absorb_by_the_package, absorb_and_sweep),
         probes=tuple((graph,) for graph in ABSORB_TARGETS),
         praise="The product is told how its operand lies, and nothing is copied. Libraries for products have had"
                " these flags since 1990.",
@@ -1290,7 +1374,18 @@ EXERCISES = (
                  " that of argmax is an int."),
          Mistake(sink_sums_only, "did-nothing", "max may sink as well."),
          Mistake(sink_maxima_only, "did-nothing", "sum may sink as well."),
-         Mistake(sink_one_axis_only, "did-nothing", "A reduction may have several axes: renumber each.")),
+         Mistake(sink_one_axis_only, "did-nothing", "A reduction may have several axes: renumber each."),
+         Mistake(sink_without_keepdims_only, "did-nothing", "With keepdims it may sink as well: then all axes are left."),
+         Mistake(sink_counted_from_0_only, "did-nothing", "With a negative axis it may sink as well: count from the end,"
+                 " axis % len(perm)."),
+         Mistake(sink_with_one_reader, "did-nothing", "The transpose may have other readers, and stays for them. This"
+                 " reduction can read past it all the same."),
+         *(Mistake(function, "invalid", "Here several axes are reduced, and yours reduces the first of them alone: renumber"
+                   " each.") for function in (sink_first_axis, sink_first_low_axis)),
+         *(Mistake(function, "invalid", "Each axis that is left moves down by as many as are gone below it. With several"
+                   " gone, that may differ from axis to axis.") for function in (sink_closes_one_gap, sink_closes_all_gaps)),
+         Mistake(sink_swaps_names, "wrong-value", "Whoever read the reduction reads its name, and needs the old order: the"
+                 " transpose keeps the name, and the reduction of x gets the new one.")),
         (sink_clean, sink_by_insertion, sink_in_any_order),
         probes=tuple((graph,) for graph in SINK_TARGETS),
         praise="Integers here, for a float sum would add in another order and round otherwise. The transpose below is"

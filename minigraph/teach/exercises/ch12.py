@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from ...ir import Builder, Graph, Node, defs, fresh
-from ...ops import OPS, infer, make_attrs
+from ...ops import OPS, Kind, infer, make_attrs
 from ...passes.dce import dce
 from ...passes.sparsity import mask_24
 from ...text import parse
@@ -17,7 +17,7 @@ from ...types import DTYPES, Const
 from ..exact import article
 from ..exercise import Exercise, Mistake, Refutation
 from ..graphs import Space
-from ..judge import judge_calls, judge_pass
+from ..judge import judge_calls, judge_harm, judge_pass
 
 # ---- int8, with a scale a row -------------------------------------------------------------------------------------
 
@@ -93,6 +93,15 @@ def quantize_one_scale(w, clip=np.inf):
     return quantize_variant(w, clip, axis=None, scales=lambda scale: np.repeat(scale, len(w), axis=0))
 
 
+def quantize_scalar_scale(w, clip=np.inf):
+    return quantize_variant(w, clip, axis=None, scales=lambda scale: scale[0, 0])
+
+
+def quantize_one_by_one(w, clip=np.inf):
+    """One scale, in an array of shape [1, 1]."""
+    return quantize_variant(w, clip, axis=None)
+
+
 def quantize_columns(w, clip=np.inf):
     return quantize_variant(w, clip, axis=0)
 
@@ -132,6 +141,13 @@ def quantize_doubles_inside(w, clip=np.inf):
 
 def quantize_doubles_quotient(w, clip=np.inf):
     return quantize_variant(w, clip, quotient=lambda w, scale: w / scale.astype(np.float64))
+
+
+def quantize_clip_in_doubles(w, clip=np.inf):
+    """Divides Python's numbers, and makes the quotient a float32: a clip that is none is rounded too late."""
+    scale = np.float32([[min(float(row.max()), clip) / 127] for row in np.abs(w)])
+    scale[scale == 0] = 1
+    return np.clip(np.rint(w / scale), -127, 127).astype(np.int8), scale
 
 
 def quantize_sizes_first(w, clip=np.inf):
@@ -174,6 +190,15 @@ def quantize_clipped_before(w, clip=np.inf):
     return quantize_variant(within, saturate=lambda x, low, high: x.astype(np.int64))
 
 
+def quantize_clips_above(w, clip=np.inf):
+    """Holds back what is above clip, before it takes the sizes."""
+    return quantize_variant(w, size=lambda x: np.abs(np.minimum(x, np.float32(clip))))
+
+
+def quantize_clips_weights_above(w, clip=np.inf):
+    return quantize_variant(np.minimum(w, np.float32(clip)))
+
+
 def quantize_clips_only_weights(w, clip=np.inf):
     """Clips the weights, and takes the scale of what they were."""
     scale = quantize_variant(w)[1]
@@ -208,6 +233,7 @@ def weight_cases() -> list[tuple]:
     cases = [([[127, 1, -2]],), ([[254, 5, -3]],), ([[127, -128 + 1, 0]], 127), ([[-254, 100]],), ([[127, 0.6, -0.6]],),
              ([[127, 0.5, 1.5, 2.5, -0.5, -1.5]],), ([[127, 1], [12.7, 1]],), ([[127, 2], [254, 3]],), ([[0, 0], [127, 3]],),
              ([[254, 5, -3], [0, 0, 0]],), ([[500, 1, -500]], 127), ([[-500, 3], [127, 2]], 127), ([[127.5, 4]], 127),
+             ([[100, 5, -3]], 12.2), ([[254, 5, -3], [0, 0, 0]], 12.7),  # a clip that is no float32
              ([[1, -127.6]], 127), ([[0.0]],), ([[-3]],), ([[0.2, 0.1]],), ([[4.6, 2.3]],),
              ([[18, 9]],), ([[22, 11]],), ([[30, 15]],), ([[9, 4]],),  # a half, unless the scale is rounded first
              ([[1e-44, 0]],), ([[2.1e-43, 1e-43]],),  # 127 of the second scale, which is rounded, are less than the weight
@@ -339,6 +365,28 @@ def scale_without_ravel(samples, percent=100):
     return scale_variant([np.concatenate(samples)], percent)
 
 
+def scale_in_one_array(samples, percent=100):
+    return scale_variant([np.array(samples)], percent)
+
+
+def scale_by_rows(samples, percent=100):
+    """A loop over a matrix gives its rows, and these cannot be put in order."""
+    return scale_of_list(sorted(abs(one) for sample in samples for one in sample), percent, -1)
+
+
+def scale_by_rows_as_numbers(samples, percent=100):
+    return scale_of_list(sorted(abs(float(one)) for sample in samples for one in sample), percent, -1)
+
+
+def scale_by_rows_in_one_array(samples, percent=100):
+    return scale_of_list(np.sort([one for sample in samples for one in np.abs(sample)]), percent, -1)
+
+
+def scale_of_list(sizes, percent, further):
+    scale = np.float32(sizes[-(-len(sizes) * percent // 100) + further]) / np.float32(127)
+    return scale if scale > 0 else np.float32(1)
+
+
 def scale_of_gap(samples, percent=100):
     return scale_variant(samples, percent, place=lambda n, percent: int(percent / 100 * (n - 1)))
 
@@ -388,6 +436,16 @@ def scale_index_k(samples, percent=100):
     return scale_variant(samples, percent, place=lambda n, percent: -(-n * percent // 100))
 
 
+def scale_index_k_of_list(samples, percent=100):
+    return scale_of_list(sorted(abs(float(one)) for sample in samples for one in np.ravel(sample)), percent, 0)
+
+
+def scale_index_k_of_partition(samples, percent=100):
+    sizes = np.concatenate([np.abs(np.ravel(sample)) for sample in samples])
+    k = -(-len(sizes) * percent // 100)
+    return np.float32(np.partition(sizes, k)[k]) / np.float32(127) or np.float32(1)
+
+
 def scale_descending(samples, percent=100):
     return scale_variant(samples, percent, place=lambda n, percent: n + (n * -percent // 100))
 
@@ -426,6 +484,7 @@ def scale_cases() -> list[tuple]:
     draw = np.random.default_rng(0)
     small = (([[127]],), ([[254, 127]],), ([[1, -254]],), ([[127], [254]],), ([[254], [127]],), ([[0, 0]],), ([[1e-44]],),
              ([[254, 1]], 50), ([[254, 127]], 50), ([[127, 1, 2]], 60), ([[127, 0, 0]], 60), ([[1, -2, 127]], 34), ([[100, 1, 1, 2]], 75),
+             ([[[1, -2], [127, 3]], [5]],),  # a matrix among the samples
              ([[1, 2], [127]], 60), ([[2, 9], [1, 8], [3, 7]], 50), ([[5]], 1), ([[1, 2, 3, 4, 5, 6, 7]], 10),
              *(([range(1, n + 1)], percent) for n, percent in ((25, 28), (50, 14), (100, 55), (10, 77), (10, 25), (10, 7), (67, 3))))
     cases = [([np.array(one, np.float32) for one in samples], *percent) for samples, *percent in small]
@@ -711,6 +770,25 @@ def fuse_shape_of_summed(graph):
     return fuse_variant(graph, shape=lambda node, scale: (summed_length(node, scale),))
 
 
+def fuse_shape_of_q(graph):
+    return fuse_variant(graph, shape=lambda node, scale: (kept_length(graph, node),))
+
+
+def kept_length(graph: Graph, node: Node) -> int:
+    """The length of w along the axis that the product keeps."""
+    return graph[node.inputs[1]].type.shape[-2 if node.value.transpose_b else -1]
+
+
+def fuse_asks_kept_axis(graph, **changes):
+    """Asks whether s is as long as q along the axis that is kept, and not whether it has length 1 along the other."""
+    return fuse_variant(graph, **changes,
+                        moves=lambda node, scale: scale.type.shape[1 - node.value.transpose_b] == kept_length(graph, node))
+
+
+def fuse_asks_kept_axis_for_shape(graph):
+    return fuse_asks_kept_axis(graph, shape=lambda node, scale: (kept_length(graph, node),))
+
+
 def fuse_shape_minus_one(graph):
     return fuse_variant(graph, shape=lambda node, scale: (-1,))
 
@@ -955,7 +1033,23 @@ def pair_graph(scale: str, dtype: str = "i8") -> Graph:
                  f'  y = quantize(w, s) {{dtype="{dtype}"}}\n  return y\n}}')
 
 
+def all_returned(graph: Graph) -> Graph:
+    """The graph, with every value that it computes among its outputs."""
+    return Graph(graph.name, graph.nodes, tuple((node.name, node.name) for node in graph.nodes if OPS[node.op].kind is not Kind.EFFECT))
+
+
+def unseen_harm(wrong: Callable, graph: Graph) -> str:
+    """A sentence where the pass does harm to a value that no result depends on; else an empty text."""
+    failure, _ = judge_harm(wrong, all_returned(graph))
+    if failure is None or not failure.values:
+        return ""
+    changed = next(iter(failure.values))
+    return f"The pass changes what {changed} is, but nothing that the graph returns shows it: return {changed}."
+
+
 def no_harm_of_relu(graph: Graph, got: Graph) -> str:
+    if unseen := unseen_harm(relu_on_integers, graph):
+        return unseen
     if got == graph:
         return ("The pass did nothing here. It wants a maximum of a dequantize and a constant 0.0, in this order, and of no other"
                 " shape than the dequantize has.")
@@ -980,11 +1074,19 @@ RELU_WRONG = (
 
 
 def no_harm_of_pair(graph: Graph, got: Graph) -> str:
-    if got == graph:
+    if unseen := unseen_harm(drop_pairs_in_range, graph):
+        return unseen
+    graph = all_returned(graph)  # a pair that nobody reads is dropped as well
+    if drop_pairs_in_range(graph) == graph:
         return ("The pass did nothing here. It wants a quantize of a dequantize, with the same constant scale, which is not 0 and makes"
                 " no q * s infinite. And y must have the type of q: quantize makes i8, unless it is told otherwise, as in"
                 ' {dtype="i16"}.')
-    return "q * s / s comes out as q here, for every q of this type. Which integers can a float of this type not tell apart?"
+    nodes = defs(graph)
+    floats = [nodes[node.inputs[0]] for node in graph.nodes if node.op == "quantize"]
+    if all(nodes[w.inputs[0]].op == "input" for w in floats if w.op == "dequantize"):
+        return "q * s / s comes out as q here, for every q of this type. Which integers can a float of this type not tell apart?"
+    return ("q * s / s comes out as q here, for the values that q can have. Let q be an input, or other integers of its type: which of them"
+            " can a float of this type not tell apart?")
 
 
 DOUBLES_INSIDE = ("float64 on the way gives other halves than float32, and they are rounded another way: divide float32 by float32.")
@@ -997,8 +1099,18 @@ HOW_X_COMES = "The scale of w can leave here as well. What x is, and how it is c
 HOW_MANY = "Ask how many axes q and s have before you ask for a length. Unless each has two, the matmul stays as it is."
 TO_THE_NEAREST = ("k is rounded to the nearest number here, so fewer may fit than were asked for: k is rounded up.")
 ONE_MORE = "Where percent of n is a whole number, k is that number, and not one more: rounding up is -(-a // b)."
-IN_FLOATS = ("28 / 100 is rounded to a float, and 25 times that comes out above 7, so that k is 8. Multiply first, in whole numbers:"
-             " n * percent, and then divide by 100.")
+IN_FLOATS = ("The share percent / 100 is rounded to a float here, by you or inside np.percentile: 25 times 0.28 comes out above 7, and k"
+             " is 8. Find k in whole numbers: n * percent first, and then divide by 100.")
+INDEX_K = "The k-th smallest has the index k - 1: with percent=100, k is the number of all."
+SHAPES = "The samples have other shapes than one another: np.ravel lays each into a row first."
+NOT_NUMBERS = "A sample may have two axes or more. What it holds are rows then, not numbers: np.ravel lays it into one row first."
+ONE_FOR_ALL = ("One scale serves all rows here, so one large weight makes the steps of all others coarse. Each row has its own, so that"
+               " the scales have the shape [N, 1].")
+ONLY_ABOVE = ("Only what is above clip is held back here, and a weight below -clip still counts in full. Take the sizes first, and then"
+              " the smaller of each and clip.")
+FROM_THE_SCALE = ("s may be one number, where w has several columns. Take the shape of y.scale from s: it has as many numbers as s.")
+KEPT_AXIS = ("That s runs along the axis that the result keeps says nothing of its other axis. Along the summed axis it must have"
+             " length 1.")
 AMONG_GAPS = ("This counts the n - 1 gaps between the numbers, as np.percentile does, and k counts the n numbers: take the index k - 1"
               " of the sorted sizes.")
 
@@ -1017,8 +1129,9 @@ EXERCISES = (
                  " drift: np.rint does it."),
          Mistake(quantize_half_away, "wrong-value", "Of two equally near integers, this takes the one further from 0. The even one is"
                  " wanted: np.rint does it."),
-         Mistake(quantize_one_scale, "wrong-value", "One scale serves all rows here, so one large weight makes the steps of all others"
-                 " coarse. Each row has its own."),
+         Mistake(quantize_one_scale, "wrong-value", ONE_FOR_ALL),
+         Mistake(quantize_scalar_scale, "wrong-value", ONE_FOR_ALL),
+         Mistake(quantize_one_by_one, "wrong-value", ONE_FOR_ALL),
          Mistake(quantize_columns, "wrong-value", "These are the largest sizes of the columns. A row runs along axis 1."),
          Mistake(quantize_by_128, "wrong-value", "int8 goes from -128 to 127: with 128 steps the largest weight does not fit. Divide by"
                  " 127."),
@@ -1037,6 +1150,8 @@ EXERCISES = (
          Mistake(quantize_in_doubles, "wrong-value", "The scale is a float64: keep to float32 all the way."),
          Mistake(quantize_doubles_inside, "wrong-value", DOUBLES_INSIDE),
          Mistake(quantize_doubles_quotient, "wrong-value", DOUBLES_INSIDE),
+         Mistake(quantize_clip_in_doubles, "wrong-value", "This clip is no float32, and it is divided as a float64 here: make it"
+                 " np.float32(clip) first, and divide then."),
          Mistake(quantize_by_a_rounded_share, "wrong-value", "1 / 127 is rounded, and the product with it is rounded again: divide"
                  " by 127."),
          Mistake(quantize_by_reciprocal, "wrong-value", BY_THE_SCALE),
@@ -1047,8 +1162,11 @@ EXERCISES = (
          Mistake(quantize_without_clip, "wrong-value", "clip is forgotten: no size counts for more than clip."),
          Mistake(quantize_clips_only_weights, "wrong-value", "The weights are clipped, and the scale still reaches as far as they did."
                  " It is the largest size that counts for clip at most."),
+         Mistake(quantize_clips_above, "wrong-value", ONLY_ABOVE),
+         Mistake(quantize_clips_weights_above, "wrong-value", ONLY_ABOVE),
          Mistake(quantize_swapped, "wrong-value", "The two are the wrong way round: q first, then scale."),
-         Mistake(quantize_in_place, "mutated", "w /= scale writes into the caller's weights; w / scale makes a new array."),
+         Mistake(quantize_in_place, "mutated", "This writes into the caller's weights. w / scale makes a new array; w /= scale and out= do"
+                 " not."),
          Mistake(quantize_inverse, "wrong-value", "q * scale is w, so q is w divided by scale, not multiplied.")),
         (quantize_by_rows, quantize_clip_first),
         probes=tuple(weight_cases()),
@@ -1073,7 +1191,9 @@ EXERCISES = (
          Mistake(scale_of_a_fraction, "wrong-value", IN_FLOATS),
          Mistake(scale_by_numpy, "wrong-value", IN_FLOATS),
          Mistake(scale_one_further, "wrong-value", "The k-th smallest has the index k - 1."),
-         Mistake(scale_index_k, "raises", "The k-th smallest has the index k - 1: with percent=100, k is the number of all."),
+         Mistake(scale_index_k, "raises", INDEX_K),
+         Mistake(scale_index_k_of_list, "raises", INDEX_K),
+         Mistake(scale_index_k_of_partition, "raises", INDEX_K),
          Mistake(scale_descending, "wrong-value", "This is the k-th largest size. The k-th smallest is wanted: sort upwards."),
          Mistake(scale_share_of_range, "wrong-value", "This is a share of the largest size. A percentile counts numbers: so many of them"
                  " are not larger."),
@@ -1085,15 +1205,20 @@ EXERCISES = (
          Mistake(scale_of_maxima, "wrong-value", "Each sample gives only its largest number here, so the small ones are not counted."),
          Mistake(scale_mean_of_maxima, "wrong-value", "This is the mean of the samples' largest sizes. Lay all numbers into one row, and"
                  " count."),
-         Mistake(scale_without_ravel, "raises", "The samples have other shapes than one another: np.ravel lays each into a row first."),
+         Mistake(scale_without_ravel, "raises", SHAPES),
+         Mistake(scale_in_one_array, "raises", SHAPES),
+         Mistake(scale_by_rows, "raises", NOT_NUMBERS),
+         Mistake(scale_by_rows_as_numbers, "raises", NOT_NUMBERS),
+         Mistake(scale_by_rows_in_one_array, "raises", NOT_NUMBERS),
          Mistake(scale_of_gap, "wrong-value", AMONG_GAPS),
-         Mistake(scale_interpolated, "wrong-value", "np.percentile lies between two numbers, unless told otherwise. The k-th smallest size"
-                 " is wanted."),
+         Mistake(scale_interpolated, "wrong-value", "This lies between two sizes, as np.percentile does unless told otherwise. The k-th"
+                 " smallest size is wanted."),
          Mistake(scale_higher, "wrong-value", AMONG_GAPS),
          Mistake(scale_lower, "wrong-value", AMONG_GAPS),
          Mistake(scale_nearest, "wrong-value", AMONG_GAPS),
-         Mistake(scale_unique, "wrong-value", "np.unique keeps one of several equal sizes, and all of them count: np.sort."),
-         Mistake(scale_in_place, "mutated", "out= writes the sizes into the caller's sample; np.abs(sample) makes a new array."),
+         Mistake(scale_unique, "wrong-value", "Of several equal sizes only one is kept here, and all of them count: sort them, and leave"
+                 " none out."),
+         Mistake(scale_in_place, "mutated", "This writes into the caller's sample. np.abs(sample) makes a new array; out= does not."),
          Mistake(scale_zero, "wrong-value", "If all that was seen is 0, the scale would be 0, and dividing by it gives no number:"
                  " return 1."),
          Mistake(scale_asks_the_range, "wrong-value", "The range is not 0 here, and the scale is: a number so small, divided by 127, is 0"
@@ -1115,7 +1240,7 @@ EXERCISES = (
          " with one axis, and the mul, which has the old name. All other nodes are kept.",
          "for node in graph.nodes:\n    w = known[node.inputs[1]] if node.op == 'matmul' else node\n    if ... and w.op =="
          " 'dequantize':\n        q, s = w.inputs\n        shape = known[s].type.shape\n        if ... and shape[...] == 1:\n"
-         "            emit(node.name + '.wide', 'cast', q, dtype='f32')\n            ...\n            continue\n"
+         "            emit(node.name + '.wide', 'cast', q, dtype=...)\n            ...\n            continue\n"
          "    known[node.name] = ...\n    nodes.append(...)"),
         (Mistake(fuse_nothing, "did-nothing", "Here is a scale that can leave: s has length 1 along the axis of w that is summed."),
          Mistake(fuse_any_scale, "wrong-value", ANY_SCALE),
@@ -1144,6 +1269,9 @@ EXERCISES = (
          Mistake(fuse_one_name, "invalid", "Two products, and one name for both: begin each new name with that of the matmul."),
          Mistake(fuse_shape_of_summed, "raises", "Along the summed axis s has length 1. y.scale has as many numbers as s: its size, or the"
                  " length of the other axis."),
+         Mistake(fuse_shape_of_q, "raises", FROM_THE_SCALE),
+         Mistake(fuse_asks_kept_axis, "raises", KEPT_AXIS),
+         Mistake(fuse_asks_kept_axis_for_shape, "raises", KEPT_AXIS),
          Mistake(fuse_shape_minus_one, "raises", "reshape takes no -1 here: the shape is the number of elements, known[s].type.size."),
          Mistake(fuse_one_reader, "did-nothing", "Others read w, too, and this matmul need not read it any longer. They can go on reading"
                  " it: w stays in the graph."),
@@ -1180,7 +1308,8 @@ EXERCISES = (
          Mistake(prune_one_argsort, "wrong-value", "argsort says which place is first, second and so on, and not how each place ranks. The"
                  " ranks are argsort of that again."),
          Mistake(prune_above, "wrong-value", "With equal sizes, fewer than two are above the third largest. Keep two by place."),
-         Mistake(prune_in_place, "mutated", "A reshape is a view of the caller's w: copy before you write zeros."),
+         Mistake(prune_in_place, "mutated", "This writes into the caller's w, of which a reshape is only a view: copy before you write"
+                 " zeros."),
          Mistake(prune_in_doubles, "wrong-value", "The numbers are right, as float64: the result has the dtype of w."),
          Mistake(prune_in_halves, "wrong-value", "The result is float16: the weights that stay are not to be rounded."),
          Mistake(prune_by_threshold, "wrong-value", "With equal sizes, more than two reach the threshold, and three numbers do not fit"
