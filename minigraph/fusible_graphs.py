@@ -22,7 +22,7 @@ HOSTILE = (
     "float int double for if struct register linux unix INFINITY NAN M_PI int32_t uint8_t exp expf exp_f32 maximum_f32"
     " add_i32 f32_to_i32 i j k n t part lane row step first end tile slice sums v v1 memory status threadIdx blockIdx"
     " blockDim i4 kk ii at at_1 a.b a_b a.b.c main run_0 out x_i map_add parts logit sum other c total largest"
-    " __syncthreads NULL errno stdin signbit isnan fmaxf y0 gamma"
+    " __syncthreads NULL errno stdin signbit isnan fmaxf y0 gamma block size word inputs"
 ).split()
 UNARY = ("exp", "tanh", "neg", "abs", "sqrt", "sin", "log", "rsqrt", "erf", "floor", "sign", "expm1", "log1p")
 BINARY = ("add", "add", "sub", "mul", "mul", "div", "maximum", "minimum", "pow", "mod")

@@ -27,6 +27,7 @@ SMALL = ("i8", "u8", "i16", "u16")  # dtypes that every float type holds exactly
 ROWS = 4  # a product of at most so many rows is generated: it only streams its weights, as a good library does too
 PACKED_ROWS = 64  # a library would have to unpack all weights first
 MOST_OPERANDS = 60  # a kernel's parameters must fit 4 KB on a GPU
+MOST_NODES = 2000  # a C compiler's time grows faster than the kernel: 2 s for these, a minute for five times as many
 
 
 class Cluster(NamedTuple):
@@ -287,9 +288,15 @@ def has_too_many_operands(node, home, facts):
         return f"a launch has at most {MOST_OPERANDS} operands"
 
 
+def has_too_many_nodes(node, home, facts):
+    if len(home[facts.users[node.name][0]].nodes) >= MOST_NODES:
+        return f"a launch has at most {MOST_NODES} operations"
+
+
 PREDICATES: tuple[Callable[[Node, dict[str, Open], Facts], str | None], ...] = (
     is_an_output, has_no_user, is_a_draw_or_an_effect, has_users_apart, feeds_a_closed_launch, is_not_generated,
     needs_a_second_loop, is_read_elsewhere, has_too_many_operands,
+    has_too_many_nodes,
 )  # fmt: skip
 
 

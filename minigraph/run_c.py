@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -13,8 +12,8 @@ from .compiler import build
 from .errors import RunError
 from .ir import Node
 from .plan import Launch, Plan
-from .run_numpy import Signature, as_run_error, check_seed, describe
-from .run_plan import Memory, run_launch
+from .run_numpy import OneAtATime, Signature, as_run_error, check_seed, describe
+from .run_plan import Memory, aligned, run_launch
 
 
 class CExecutable:
@@ -22,7 +21,7 @@ class CExecutable:
 
     def __init__(self, plan: Plan, threads: int = 1, program: Program | None = None, library: ctypes.CDLL | None = None):
         """``program`` and ``library``: the plan's code, where it is built already, among that of other plans."""
-        self.plan, self.lock = plan, threading.Lock()
+        self.plan, self.lock = plan, OneAtATime()
         self.signature = Signature(plan.graph, plan.donate)
         self.program = program or c_program(plan, threads)
         self.memory = Memory(plan, packed=True)
@@ -43,7 +42,7 @@ class CExecutable:
             self.steps.append((function, step))
 
     def __call__(self, inputs: Mapping[str, np.ndarray] | None = None, /, *, seed: int = 0, **named):
-        with self.lock:  # one call at a time: the arena is the executable's own
+        with self.lock:
             given = self.point({**(inputs or {}), **named})
             self.run(check_seed(seed))
             return self.memory.results(given)
@@ -68,19 +67,23 @@ class CExecutable:
 
     def bind(self, inputs: Mapping[str, np.ndarray] | None = None, /, **named) -> Callable[[], None]:
         """For many runs on the same arrays: ``bound()`` reads them and overwrites ``bound.outputs`` each time."""
-        given = self.point({**(inputs or {}), **named})
-        for name, array in given.items():
-            if array.size and address(array) != address(self.memory.flat[name]):
-                raise RunError(f"input '{name}' cannot be bound: its elements do not lie in one aligned row, so every run would copy them")
-        return Bound(self, given)
+        with self.lock:
+            given = self.point({**(inputs or {}), **named})
+            for name, array in given.items():
+                if array.size and address(array) != address(self.memory.flat[name]):
+                    raise RunError(f"input '{name}' cannot be bound: its elements do not lie in one aligned row, so every run would copy them")
+            return Bound(self, given)
 
 
 class Bound:
-    """A C executable whose arrays are fixed: the call costs a microsecond, because nothing is checked any more."""
+    """A C executable whose arrays are fixed: the call costs a microsecond, because nothing is checked any more. Each bound one
+    may run beside others, but not beside itself."""
 
     def __init__(self, executable: CExecutable, given: dict[str, np.ndarray]):
         table = (ctypes.c_void_p * len(executable.table))(*executable.table)
-        self.keep = executable, given, dict(executable.memory.flat), table
+        arena = aligned(executable.plan.arena_bytes)  # its own, so that it may run beside the executable and other bound ones
+        table[0] = address(arena)
+        self.keep = executable, given, dict(executable.memory.flat), table, arena
         self.executable, self.where = executable, ctypes.addressof(table)
         self.outputs = executable.memory.results(given)
         functions = [function for function, _ in executable.steps]

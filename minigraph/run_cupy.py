@@ -20,7 +20,7 @@ from .errors import RunError, nearest
 from .gpu import gpu_status
 from .passes.simplify import check_flags
 from .plan import Plan
-from .run_numpy import Signature, check_seed
+from .run_numpy import OneAtATime, Signature, check_seed
 
 MODES: dict[str, Callable] = {"eager": Eager, "fused": Fused, "graph": Recorded}
 
@@ -39,7 +39,7 @@ class CupyExecutable:
             hint = nearest(str(mode), MODES) or f"there are {', '.join(MODES)}"
             raise RunError(f"the cupy back end has no mode '{mode}': {hint}")
         self.cupy = cupy = import_cupy()
-        self.plan, self.mode = plan, mode
+        self.plan, self.mode, self.lock = plan, mode, OneAtATime()
         self.signature = Signature(plan.graph, plan.donate)
         self.device = cupy.cuda.runtime.getDevice()
         self.last = cupy.cuda.get_current_stream()  # in which the plan's memory was used last
@@ -50,10 +50,11 @@ class CupyExecutable:
                  **named) -> dict:
         given = self.check({**(inputs or {}), **named})
         seed = check_seed(seed)
-        self.order()
-        with enough_memory(self.cupy, self.plan):
-            outputs = self.runner(given, seed)
-        self.runner.status.check()
+        with self.lock:
+            self.order()
+            with enough_memory(self.cupy, self.plan):
+                outputs = self.runner(given, seed)
+            self.runner.status.check()
         with told(self.cupy):
             return {name: array.get() for name, array in outputs.items()} if to_host else outputs
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -61,6 +63,33 @@ class Instruction(NamedTuple):
     out: int
     frees: tuple[int, ...]
     node: Node
+
+
+class OneAtATime:
+    """A lock around a run in an executable's own memory. Another thread waits; a run from inside the run is an error, and
+    a forked child begins anew. Copies have a lock of their own."""
+
+    def __init__(self):
+        self.start()
+
+    def start(self) -> None:
+        self.lock, self.process, self.owner = threading.Lock(), os.getpid(), None
+
+    def __enter__(self) -> None:
+        if self.process != os.getpid():
+            self.start()  # whoever held it is not in this process
+        if self.owner == threading.get_ident():
+            raise RunError("this executable is running already: something that it prints to, or a signal, called it again. "
+                           "Use a second executable there")
+        self.lock.acquire()
+        self.owner = threading.get_ident()
+
+    def __exit__(self, *error) -> None:
+        self.owner = None
+        self.lock.release()
+
+    def __reduce__(self):
+        return OneAtATime, ()
 
 
 class Signature:

@@ -6,7 +6,6 @@ and what they pass to each other is thrown away at once.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from math import prod
 
@@ -17,7 +16,7 @@ from .access import Access
 from .errors import RunError
 from .ops import OPS, Kind
 from .plan import ALIGNMENT, Launch, Plan
-from .run_numpy import Signature, as_run_error, check_seed
+from .run_numpy import OneAtATime, Signature, as_run_error, check_seed
 from .types import DTYPES, TOKEN
 
 
@@ -135,13 +134,13 @@ class PlanExecutable:
     """A plan that runs in NumPy. ``poison``: fill the arena's dead bytes after each launch, so that no stale read goes unseen."""
 
     def __init__(self, plan: Plan, poison: bool = False):
-        self.plan, self.poison, self.lock = plan, poison, threading.Lock()
+        self.plan, self.poison, self.lock = plan, poison, OneAtATime()
         self.signature = Signature(plan.graph, plan.donate)
         self.memory = Memory(plan)
 
     def __call__(self, inputs: Mapping[str, np.ndarray] | None = None, /, *, seed: int = 0, **named):
         given = dict(zip(self.signature.inputs, self.signature.check({**(inputs or {}), **named})))
-        with self.lock, np.errstate(all="ignore"):  # one call at a time: the arena is the executable's own
+        with self.lock, np.errstate(all="ignore"):
             self.memory.bind(given)
             for index, launch in enumerate(self.plan.launches):
                 with as_run_error(self.plan.nodes[launch.name]):

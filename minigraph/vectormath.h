@@ -271,8 +271,8 @@ static inline float near_sin(float x) {
 }
 
 static inline float near_cos(float x) {
-  float t = fma_f32(x, 0x1.45f306p-2f, -0.5f) + 0x1.8p23f;
-  return sin_near(x, t - 0x1.8p23f + 0.5f, ~as_int(t));
+  float a = fabsf(x), t = fma_f32(a, 0x1.45f306p-2f, -0.5f) + 0x1.8p23f;
+  return sin_near(a, t - 0x1.8p23f + 0.5f, ~as_int(t));
 }
 
 static inline int all_near(const float *x, long n) {

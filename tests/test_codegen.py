@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 
 import numpy as np
 import pytest
 
 from minigraph import compiler, nvrtc, shim
 from minigraph.codegen import rows
-from minigraph.codegen.program import c_program, calls, cuda_program, kernel_of, kernels_source
+from minigraph.codegen.kernel import Writer
+from minigraph.codegen.program import KINDS, c_program, calls, cuda_program, kernel_of, kernels_source
 from minigraph.dialect import C, CUDA
 from minigraph.errors import GraphError
 from minigraph.fusible_graphs import HOSTILE
@@ -171,6 +173,25 @@ def test_hostile_names(backend):
         cases.append(Case(graph, inputs))
     assert {launch.kind for launch in cases[0].plan.launches} == {"map", "reduce", "epilogue", "move", "attention"}
     assert [findings for findings in check_cases(cases, backend) if findings] == []
+
+
+def test_no_value_has_the_name_of_what_a_skeleton_declares():
+    """Every word of generated kernels, apart from the values' own names, is one that no value gets."""
+    packed = "graph g(x: f32[2,64], w: u8[1,{}]) -> (y) {{\n m = packed_matmul(x, w) {{format={}}}\n y = tanh(m)\n return y\n}}"
+    graphs = [parse(packed.format(32 * nbytes, name)) for name, nbytes in (("q4_1x16", 20), ("q8_0x16", 34))]
+    graphs.append(parse("graph g(x: f32[2,64], w: f32[1,32,16], i: u32[1,2,16]) -> (y) {\n y = sparse_matmul(x, w, i)\n return y\n}"))
+    graphs.append(parse("graph g(x: f32[2,64], w: f32[3,8,16], i: i32[3], s: i32[2]) -> (y) {\n y = block_matmul(x, w, i, s)\n return y\n}"))
+    plans = [make_plan(fuse(graph, rows=100)) for graph in graphs] + [make_plan(fuse(case.graph, case.rows)) for case in (draw(105, i) for i in range(120))]
+    plans += [plan(text) for text, _ in EDGES.values()]
+    words = set()
+    for made, dialect, threads in product(plans, (C, CUDA), (1, 2)):
+        for launch in made.launches:
+            if launch.kind in KINDS and made.type(launch.name).size:
+                kernel = kernel_of(made, launch, dialect, threads, plain=True)
+                text = re.sub(r"//.*|#pragma.*|\"C\"", "", kernel.source)
+                words |= set(re.findall(r"(?<![\w.])[A-Za-z_]\w*", text)) - {kernel.name}
+    writer = Writer(plans[0], plans[0].launches[0], C)
+    assert [word for word in sorted(words) if not re.fullmatch(r"v\d+", word) and writer.name(word) == word] == []
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

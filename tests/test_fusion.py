@@ -336,7 +336,7 @@ print(len(plan.launches), check_plan(plan))
 
 
 @pytest.mark.parametrize("size, steps, launches", [
-    (100_000, [("neg", {}), ("abs", {}), ("exp", {})], 1),
+    (100_000, [("neg", {}), ("abs", {}), ("exp", {})], 50),
     (30_000, [("neg", {}), ("transpose", {"perm": (0,)}), ("slice", {"start": (0,), "stop": (2,)})], 10_000),
     (30_000, [("neg", {}), ("cumsum", {"axis": 0}), ("cumsum", {"axis": 0})], 30_000),
 ])  # fmt: skip

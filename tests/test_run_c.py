@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -340,6 +342,59 @@ def test_two_callers_at_once(backend):
         for _ in range(20):
             for got, want in zip(pool.map(lambda array: made(x=array)["y"], arrays), alone):
                 assert same_bits(got, want)
+
+
+def test_bound_ones_run_beside_each_other():
+    """Each has an arena of its own."""
+    made = bind(plan("x: f32[200,30]; s = sum(x) {axis=[1]}; t = neg(s); y = mul(s, t); z = sum(y) {axis=[0], keepdims=true}; r = add(z, t); return r"), "c")
+    assert made.plan.arena_bytes > 0
+    arrays = [np.full((200, 30), value, F) for value in (0, 1, 2, 3)]
+    bound = [made.bind(x=array) for array in arrays]
+    alone = [made(x=array)["r"] for array in arrays]
+
+    def repeat(one):
+        for _ in range(300):
+            one()
+
+    with ThreadPoolExecutor(5) as pool:
+        others = pool.submit(lambda: [same_bits(made(x=arrays[0])["r"], alone[0]) for _ in range(300)])
+        list(pool.map(repeat, bound))
+        assert all(others.result())
+    for one, want in zip(bound, alone):
+        assert same_bits(one.outputs["r"], want)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+def test_a_run_inside_a_run_is_an_error(backend, monkeypatch):
+    """Here by what an effect prints to; it must neither wait for itself for ever nor write over what is there."""
+    made = bind(plan("x: f32[3]; a = exp(x); p = print(a); y = neg(a); return y"), backend)
+
+    class Screen:
+        def write(self, text):
+            made(x=np.zeros(3, F))
+
+        def flush(self):
+            pass
+
+    monkeypatch.setattr(sys, "stdout", Screen())
+    with pytest.raises(RunError, match="running already"):
+        made(x=np.ones(3, F))
+    monkeypatch.undo()
+    assert same_bits(made(x=np.zeros(3, F))["y"], -np.ones(3, F))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+def test_a_fork_during_a_run(backend):
+    """The child does not wait for the thread that it left behind."""
+    made = bind(plan("x: f32[3]; y = exp(x); return y"), backend)
+    with made.lock:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            os._exit(0 if same_bits(made(x=np.zeros(3, F))["y"], np.ones(3, F)) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert copy.deepcopy(made.lock).lock is not made.lock.lock
 
 
 def test_threads_give_the_same():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +25,9 @@ restrict return short signed sizeof static struct switch template this throw tru
 unix unsigned using virtual void volatile while xor concept
 blockIdx threadIdx blockDim gridDim warpSize i j k l m n t c row step part lane bad at status main first end slice other sum
 logit NAN INFINITY NULL EOF BUFSIZ MAXFLOAT errno stdin stdout stderr
+block size tile extern
 exp exp2 expm1 log log2 log1p tanh sin cos erf sqrt pow floor ceil rint abs fabs fmod copysign""".split())
+TAKEN |= {name for path in Path(__file__).parent.glob("*.[hc]*") for name in re.findall(r"(\w+)\(const", path.read_text(encoding="utf-8"))}
 # Loops beyond the fourth (i4, kk), names with a meaning for the compiler (_x, x_t), macros (M_PI), helpers (add_i8)
 RESERVED = re.compile(r"[ijkl]\d+|ii|jj|kk|ll|_\w*|\w+_(t|cast|assert|local|eq|yield|await|return)|[A-Z0-9]+_[A-Z0-9_]*"
                       r"|\w+_(f16|f32|f64|[iu](8|16|32|64)|bool)")

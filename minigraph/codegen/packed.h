@@ -3,7 +3,10 @@
 
    q4_1: a block of 32 weights is 5 words: scale and offset as float16, then 32 nibbles; byte j holds weight j (low
    half) and j + 16 (high half). q8_0: a float16 scale, then 8 words of 4 int8. A tile is read from its first byte to
-   its last without a gap, for at each gap the processor would have to find out anew what to read ahead. */
+   its last without a gap, for at each gap the processor would have to find out anew what to read ahead.
+
+   Whole numbers are summed before the scale is multiplied, so activations beyond 2^115 (4e34), which no model has, may
+   overflow to infinity or NaN where the scaled weights would not. */
 enum { TILE = 16 };
 
 #if defined(__GNUC__) && !defined(PLAIN)
