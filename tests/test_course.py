@@ -277,6 +277,15 @@ def test_code_fits_on_a_laptop(path):
 
 
 @pytest.mark.parametrize("path", list(notebooks()))
+def test_no_number_at_the_start_of_a_line_makes_a_list_of_a_sentence(path):
+    for cell in notebooks()[path]():
+        if cell.kind == "markdown":
+            lines = cell.source.split("\n")
+            for above, line in zip(lines, lines[1:]):
+                assert not re.match(r"(1[.)]|[-+*]) ", line) or not above or re.match(r"\s*(\d+[.)]|[-+*>]) |  ", above), f"{above}\n{line}"
+
+
+@pytest.mark.parametrize("path", list(notebooks()))
 def test_code_cells_are_python(path):
     for cell in notebooks()[path]():
         if cell.kind == "code":

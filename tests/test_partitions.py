@@ -3,6 +3,8 @@
 import functools
 import random
 
+import re
+
 import pytest
 
 from minigraph import backends, nvrtc
@@ -339,7 +341,10 @@ def test_recorded_loads_and_stores_are_what_the_compiler_says(monkeypatch):
 def test_kernels_are_shown_side_by_side():
     shown = sources.show_kernels(package_fuse(GELU))
     assert repr(shown).count("tanh_1 = ") == 2 and "__global__" in repr(shown)
-    assert shown._repr_mimebundle_()["text/html"].count("<pre") == 2
+    page = shown._repr_mimebundle_()["text/html"]
+    assert page.count("<pre") == 2
+    lines = re.sub("<[^>]*>", "\n", page).split("\n")
+    assert max(map(len, lines)) <= 70 and "__restrict__ " in page  # nothing is cut off at half a page's width
 
 
 def test_a_group_without_names_and_a_hint_for_a_refutation_get_a_sentence(capsys):

@@ -36,9 +36,20 @@ class Kernels:
         return "\n".join(f"{title}:\n\n{source}" for title, source in self.sources).rstrip()
 
     def _repr_mimebundle_(self, include=None, exclude=None):
-        parts = [(html.escape(title), html.escape(text)) for title, text in self.sources]
+        parts = [(html.escape(title), html.escape(narrow(text))) for title, text in self.sources]
         columns = "".join(f'<div style="{COLUMN}"><b>{title}</b><pre style="{CODE}">{text}</pre></div>' for title, text in parts)
         return {"text/plain": repr(self), "text/html": f'<div style="{ROW}">{columns}</div>'}
+
+
+def narrow(text: str, width: int = 62) -> str:
+    """Lines that are too long for half a page go on below, after a comma."""
+    def parts(line: str) -> Iterator[str]:
+        while len(line) > width and (cut := line.rfind(", ", 0, width) + 1) > 0:
+            yield line[:cut]
+            line = "      " + line[cut:].lstrip()
+        yield line
+
+    return "\n".join(part for line in text.split("\n") for part in parts(line))
 
 
 def source(graph: Graph | Partition, dialect: Dialect = C) -> str:

@@ -35,8 +35,8 @@ predict("Bytes moved with int8 weights, for each byte without?", None,
 #
 # ## Scale, rounding, saturation
 #
-# **Quantizing** counts a number in steps. The step is called the **scale**: q = round(w / scale), and w is about scale · q. int8 holds -128 to
-# 127. With the largest size divided by 127 as scale, all numbers fit. (Weights leave -128 unused, so that both sides are alike.)
+# **Quantizing** counts a number in steps. The step is called the **scale**: q = round(w / scale), and w is about scale · q. int8 holds
+# -128 to 127. With the largest size divided by 127 as scale, all numbers fit. (Weights leave -128 unused, so that both sides are alike.)
 # %%
 w = np.float32([-2.54, -1.0, 0.0, 0.01, 0.03, 1.3, 2.0])
 scale = np.abs(w).max() / np.float32(127)
