@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -168,14 +169,26 @@ def one_process(options: dict) -> list[dict[str, object]]:
     environment = {name: value for name, value in os.environ.items() if name not in COLD}
     environment |= WARM | {name: str(options["threads"]) for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")}
     done = subprocess.run([sys.executable, "-W", "ignore", "-m", "minigraph.bench_cpu", json.dumps(options)], env=environment, stdout=subprocess.PIPE, text=True)
-    if done.returncode and options["chosen"]:  # a peer's own troubles are not ours to mend
-        print(f"{options['chosen'][0]} left out with {options['threads']} threads: it ended with status {done.returncode}", file=sys.stderr)
+    ended = {"error": f"its process ended with status {done.returncode}"}
+    found = ended if done.returncode else json.loads(done.stdout.splitlines()[-1])
+    if isinstance(found, list):
+        return found
+    if options["chosen"]:  # a peer's own troubles are not ours to mend
+        print(f"{options['chosen'][0]} left out with {options['threads']} threads: {found['error']}", file=sys.stderr)
         return []
-    if done.returncode:
-        raise MinigraphError(f"the benchmark ended early, with status {done.returncode}")
-    return json.loads(done.stdout.splitlines()[-1])
+    raise MinigraphError(f"the benchmark ended early: {found['error']}")
+
+
+def rows_or_error(options: dict) -> list[dict[str, object]] | dict[str, str]:
+    """For the parent process: what went wrong is a sentence, as everywhere."""
+    try:
+        return rows(**options)
+    except Exception as error:  # a peer may raise anything
+        if os.environ.get("MINIGRAPH_DEBUG", "0") not in ("", "0"):
+            traceback.print_exc()
+        return {"error": str(error) if isinstance(error, MinigraphError) else f"{type(error).__name__}: {error}"}
 
 
 if __name__ == "__main__":
-    print(json.dumps(rows(**json.loads(sys.argv[1]))), flush=True)
+    print(json.dumps(rows_or_error(json.loads(sys.argv[1]))), flush=True)
     os._exit(0)  # some peers' threads crash at exit

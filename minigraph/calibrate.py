@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from numbers import Real
 
 import numpy as np
 
@@ -51,11 +52,11 @@ def calibrate(graph: Graph, samples: Samples, method: str = "minmax", percentile
     clipped, which makes the steps of all others finer. ``samples`` are dicts of inputs by name. Raises RunError where
     there are none, or for a value that is not finite.
     """
-    if method not in METHODS:
-        hint = nearest(method, METHODS) or "methods are " + " and ".join(METHODS)
+    if not isinstance(method, str) or method not in METHODS:
+        hint = nearest(str(method), METHODS) or "methods are " + " and ".join(METHODS)
         raise RunError(f"there is no method '{method}'\n  {hint}")
-    if not 0 < percentile <= 100:
-        raise RunError(f"a percentile is above 0 and at most 100, not {percentile}")
+    if not isinstance(percentile, Real) or not 0 < percentile <= 100:
+        raise RunError(f"a percentile is above 0 and at most 100, not {percentile!r}")
     scales = {}
     for name, arrays in observe(graph, samples, activations(graph) if names is None else names).items():
         if not arrays:
@@ -63,5 +64,6 @@ def calibrate(graph: Graph, samples: Samples, method: str = "minmax", percentile
         sizes = np.abs(np.concatenate([array.reshape(-1) for array in arrays]))
         if not np.isfinite(sizes).all():
             raise RunError(f"'{name}' is not finite on the samples, so no scale fits it")
-        scales[name] = np.float32(METHODS[method](sizes, percentile) / LARGEST or 1.0)
+        scale = np.float32(METHODS[method](sizes, percentile) / LARGEST)
+        scales[name] = scale if scale >= np.finfo(np.float32).tiny else np.float32(1)  # all are 0, or as good as that
     return scales

@@ -29,8 +29,8 @@ from .fuzz import Finding, evaluate, tainted
 from .ir import Graph
 from .ops import OPS, Kind
 from .plan import Launch, Plan, check_plan, make_plan
-from .run_c import CExecutable
-from .run_numpy import IndexRunError, as_run_error
+from .run_c import INDEXED, CExecutable
+from .run_numpy import IndexRunError
 from .run_plan import POISON, Memory, PlanExecutable, poison, run_launch
 from .tolerance import is_rounded, stored_right
 from .types import TOKEN, same_bits
@@ -187,7 +187,7 @@ def backwards(array: np.ndarray) -> np.ndarray:
 def decided_by_rounding(case: Case) -> bool:
     """Is there an operation that may fail, on a value whose bits may differ?"""
     return any(
-        (OPS[node.op].kind is Kind.EFFECT or node.op in ("take", "update_slice", "pow"))
+        (OPS[node.op].kind is Kind.EFFECT or node.op in (*INDEXED, "pow"))
         and not case.rounded.isdisjoint(node.inputs)
         for node in case.graph.nodes
     )
@@ -197,8 +197,7 @@ def decided_by_rounding(case: Case) -> bool:
 
 
 def in_numpy(plan: Plan, launch: Launch, memory: Memory) -> None:
-    with as_run_error(plan.nodes[launch.name]):
-        run_launch(plan, launch, memory)
+    run_launch(plan, launch, memory)
 
 
 def run_in_numpy(cases: list[Case], tally: Counter) -> Iterator[list[Finding]]:

@@ -12,6 +12,7 @@ import os
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -19,10 +20,10 @@ import numpy as np
 from . import __version__
 from .command import tables
 from .command.arrays import read_inputs, write_npz
-from .errors import MinigraphError, nearest
+from .errors import MinigraphError, MinigraphWarning, nearest
 from .files import save
 from .ir import Graph
-from .command.options import UsageError, arg, read_options, whole
+from .command.options import UsageError, arg, given, positive, read_options, whole
 from .pipeline import DEFAULT, Optimized, optimize
 from .backends import compile
 from .run_numpy import stats
@@ -135,7 +136,7 @@ def launches(args) -> None:
 
     graph = load_or_optimize(args)
     partition = fuse(graph, rows=matmul_rows(args.backend), enabled=not args.unfused)
-    if args.explain:
+    if args.explain is not None:
         return out(explain(partition, args.explain) + "\n")
     plan = make_plan(partition)
     rows = [{"launch": one.name, "kind": one.kind, "operations": len(one.nodes), "read": one.bytes_read,
@@ -151,8 +152,10 @@ def code(args) -> None:
     from .fusion import fuse
     from .plan import make_plan
 
+    if args.threads and args.dialect != "c":
+        raise UsageError("--threads is of C: leave it out, or take --dialect c")
     plan = make_plan(fuse(load_or_optimize(args), enabled=not args.unfused))
-    out((cuda_program(plan) if args.dialect == "cuda" else c_program(plan, args.threads)).source)
+    out((cuda_program(plan) if args.dialect == "cuda" else c_program(plan, args.threads or 1)).source)
 
 
 def plan(args) -> None:
@@ -179,6 +182,10 @@ def plan(args) -> None:
 def generate(args) -> None:
     from .models.compiled import generate
 
+    if args.threads and args.backend not in (None, "c"):
+        raise UsageError("--threads is of the back end c: leave it out, or take --backend c")
+    if args.plain and (args.backend or args.threads):
+        raise UsageError("--plain runs the NumPy functions themselves: it goes with neither --backend nor --threads")
     extra = {"on_optimized": lambda done: complain(tables.table(tables.pass_rows(done)))} if args.stats else {}
     pieces = start = 0
     extra |= {"backend": args.backend or "", "threads": args.threads or 1} if args.backend or args.threads else {}
@@ -239,7 +246,7 @@ def fuzz(argv: list[str]) -> int:
 # ---- the table of commands --------------------------------------------------------------------------------------
 
 TARGET = (
-    arg("target", metavar="TARGET", help="FILE.mg, - for standard input, or FILE.py:function (the file is run)"),
+    arg("target", type=given, metavar="TARGET", help="FILE.mg, - for standard input, or FILE.py:function (the file is run)"),
     arg("types", metavar="NAME=TYPE", nargs="*", default=[], help="a type for each parameter of a Python function, like x=f32[8,4]"),
     arg("--spec", metavar="NAME=TYPE", action="append", default=[], help="the same as an option"),
 )
@@ -261,49 +268,49 @@ COMMANDS: dict[str, tuple[Callable, str, tuple | None]] = {
     "opt": (opt, "optimize a graph; print the difference, each step, and the cost after each pass", (
         *TARGET, *PASSES, arg("--report", action="store_true", help="leave the difference out"),
         arg("-q", "--quiet", action="store_true", help="print the optimized graph alone, or nothing with -o"),
-        arg("-o", dest="output", metavar="OUT.mg", help="write the optimized graph"), JSON)),
+        arg("-o", dest="output", type=given, metavar="OUT.mg", help="write the optimized graph"), JSON)),
     "run": (run, "run a graph with NumPy and print its outputs", (
         *TARGET, arg("-i", "--input", metavar="NAME=VALUE", action="append", default=[],
                      help="a number for every element, a list like [[1,2],[3,4]], FILE.npy, random, zeros or ones"),
-        arg("--inputs", metavar="FILE.npz", help="inputs by name"), OPT, *PASSES,
+        arg("--inputs", type=given, metavar="FILE.npz", help="inputs by name"), OPT, *PASSES,
         arg("--backend", choices=("reference", "numpy", "c", "cupy"), default="reference", help="what runs it (default: %(default)s, NumPy"
             " call by call; numpy: the plan in an arena; c: generated code; cupy: a GPU)"),
         arg("--seed", type=whole, default=0, metavar="N", help="of random inputs and random operations (default: 0)"),
-        arg("-o", dest="output", metavar="OUT.npz", help="write the outputs"), JSON)),
+        arg("-o", dest="output", type=given, metavar="OUT.npz", help="write the outputs"), JSON)),
     "why": (why, "say where a value comes from, or what became of it", (
         TARGET[0], arg("name", metavar="NAME", help="a value or output, before or after the passes"), *TARGET[1:], *PASSES)),
     "draw": (draw, "draw a graph (without -o: print it for Graphviz)", (
-        *TARGET, arg("-o", dest="output", metavar="OUT", help="a file .svg, .png, .dot or .html"), OPT, *PASSES,
+        *TARGET, arg("-o", dest="output", type=given, metavar="OUT", help="a file .svg, .png, .dot or .html"), OPT, *PASSES,
         arg("--diff", action="store_true", help="before and after the passes, in one picture"),
         arg("--steps", action="store_true", help="a page with a panel for each pass (with -o OUT.html)"))),
     "launches": (launches, "the launches of a graph: what is fused, bytes and flops of each, the arena", (
         *TARGET, OPT, *PASSES, UNFUSED,
         arg("--backend", choices=("numpy", "c", "cupy"), default="c", help="for which (default: %(default)s; the others have a library for products)"),
-        arg("--explain", metavar="NAME", help="why this value is computed where it is"), JSON)),
+        arg("--explain", type=given, metavar="NAME", help="why this value is computed where it is"), JSON)),
     "code": (code, "the generated source of a graph", (
         *TARGET, OPT, *PASSES, UNFUSED, arg("--dialect", choices=("c", "cuda"), default="c", help="(default: %(default)s)"),
-        arg("--threads", type=whole, default=1, metavar="N", help="of C (default: 1)"))),
+        arg("--threads", type=positive, metavar="N", help="of C (default: 1)"))),
     "plan": (plan, "place buffers in memory: FILE.csv with the columns id, lower, upper, size", (
-        arg("file", metavar="FILE.csv"), arg("--planner", default="best_of_orders", metavar="NAME",
+        arg("file", type=given, metavar="FILE.csv"), arg("--planner", default="best_of_orders", metavar="NAME",
             help="naive, first_fit, best_fit, greedy_by_size, greedy_by_breadth, best_of_orders (default) or exact"),
         arg("--seconds", type=float, default=30.0, metavar="N", help="of computing, for exact (default: 30)"),
         arg("--seed", type=whole, default=0, metavar="N", help="for exact (default: 0)"),
         arg("--capacity", type=whole, metavar="BYTES", help="exact stops where this is enough"),
-        arg("--draw", metavar="OUT.svg", help="the buffers as rectangles: time by offset"), JSON)),
+        arg("--draw", type=given, metavar="OUT.svg", help="the buffers as rectangles: time by offset"), JSON)),
     "generate": (generate, "let SmolLM2-135M answer a prompt, through its optimized graph", (
         arg("prompt", metavar="PROMPT", nargs="+"),
         arg("--tokens", type=whole, default=128, metavar="N", help="at most (default: %(default)s)"),
         arg("--plain", action="store_true", help="run the NumPy functions, not the graph"),
         arg("--backend", choices=("c", "numpy", "reference"), help="c (packed weights; the default where there is a compiler),"
             " numpy or reference (float32)"),
-        arg("--threads", type=whole, metavar="N", help="of the C back end (default: 1)"),
+        arg("--threads", type=positive, metavar="N", help="of the C back end (default: 1)"),
         arg("--stats", action="store_true", help="nodes after each pass and tokens/s, on standard error"))),
     "doctor": (doctor, "say what works here, and what to do about what does not", (JSON,)),
     "bench": (bench, "measure on this machine", (
         arg("name", metavar="NAME",
             help="passes (the compiler's own speed), cpu (kernels, beside other compilers), memory (planners), llm (tokens/s),"
             " accuracy (logits), quant and sparse (products), checker (the exercises' checks) or gpu (launches, kernels, tokens/s)"),
-        arg("--out", metavar="FILE.json", help="with gpu: also write a recording, for minigraph/recordings/"), JSON)),
+        arg("--out", type=given, metavar="FILE.json", help="with gpu: also write a recording, for minigraph/recordings/"), JSON)),
     "fuzz": (fuzz, "look for a graph that a pass gets wrong, or --backend numpy, c or cuda", None),
 }  # fmt: skip
 
@@ -369,6 +376,18 @@ def sentence(error: Exception) -> str:
     return f"a bug in minigraph: {type(error).__name__}: {error} (MINIGRAPH_DEBUG=1 shows the traceback)"
 
 
+def say_warning(show: Callable) -> Callable:
+    """Our own warnings are sentences, without the line of our source; others, as of the user's file, stay as they are."""
+
+    def said(message, category, *rest, **more) -> None:
+        if issubclass(category, MinigraphWarning):
+            complain(f"minigraph: warning: {message}")
+        else:
+            show(message, category, *rest, **more)
+
+    return said
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run one command line, by default the process's own, and return its exit status."""
     argv = sys.argv[1:] if argv is None else list(argv)
@@ -378,7 +397,9 @@ def main(argv: list[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without the letter is no reason to fail
     try:
-        status = attempt(argv)
+        with warnings.catch_warnings():
+            warnings.showwarning = say_warning(warnings.showwarning)
+            status = attempt(argv)
         sys.stdout.flush()  # now, while a full disk or a closed pipe can still be reported
         return status
     except OSError as error:

@@ -9,6 +9,10 @@ class MinigraphError(Exception):
     """Base of every error that minigraph raises on purpose."""
 
 
+class MinigraphWarning(RuntimeWarning):
+    """Something works, but not as well as it could: one sentence."""
+
+
 class GraphError(MinigraphError, ValueError):
     """A graph, or a piece of one, breaks a rule of the IR.
 
@@ -55,6 +59,12 @@ class PassError(MinigraphError):
 
 class RuleLoop(PassError):
     """A rewrite rule that does not lower the weight of what it rewrites, so that it could run forever."""
+
+
+def brief(value) -> str:
+    """A value in a sentence: as it is written where that is short, else its type."""
+    text = repr(value)
+    return text if len(text) <= 40 and text.isprintable() else f"an object of type {type(value).__name__}"
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

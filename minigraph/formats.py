@@ -7,6 +7,7 @@ with ``x16`` hold the same blocks of 16 rows interleaved word by word: a vector 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -95,11 +96,11 @@ def pack_q4_1(x: np.ndarray) -> np.ndarray:
 def weave_q4_1(rows: np.ndarray) -> np.ndarray:
     """The 5 words of a block (two float16, four of nibbles), each for 16 rows in turn: u32[tiles, blocks, 5, 16]."""
     words = rows.view("<u4")
-    return np.ascontiguousarray(words.transpose(0, 2, 3, 1)).reshape(len(rows), -1).view(np.uint8)
+    return np.ascontiguousarray(words.transpose(0, 2, 3, 1)).reshape(len(rows), prod(words.shape[1:])).view(np.uint8)
 
 
 def unravel_q4_1(data: np.ndarray, blocks: int) -> np.ndarray:
-    words = data.view("<u4").reshape(-1, blocks, 5, TILE)
+    words = data.view("<u4").reshape(len(data), blocks, 5, TILE)
     return np.ascontiguousarray(words.transpose(0, 3, 1, 2)).view(np.uint8)
 
 
@@ -107,18 +108,19 @@ def weave_q8_0(rows: np.ndarray) -> np.ndarray:
     """Of each block the scales f16[16], then the 8 words of 4 int8, each for 16 rows in turn: u32[8, 16]."""
     data = np.empty((len(rows), rows.shape[2], rows.shape[3] * TILE), np.uint8)
     data[..., :2 * TILE].view("<u2")[...] = rows[..., :2].view("<u2")[..., 0].swapaxes(1, 2)
-    data[..., 2 * TILE:].view("<u4").reshape(*data.shape[:2], -1, TILE)[...] = rows[..., 2:].view("<u4").transpose(0, 2, 3, 1)
-    return data.reshape(len(rows), -1)
+    data[..., 2 * TILE:].view("<u4").reshape(*data.shape[:2], 8, TILE)[...] = rows[..., 2:].view("<u4").transpose(0, 2, 3, 1)
+    return data.reshape(len(rows), data.shape[1] * data.shape[2])
 
 
 def unravel_q8_0(data: np.ndarray, blocks: int) -> np.ndarray:
-    parts = data.reshape(-1, blocks, 34 * TILE)
+    parts = data.reshape(len(data), blocks, 34 * TILE)
     rows = np.empty((len(parts), TILE, blocks, 34), np.uint8)
     rows[..., :2].view("<u2")[..., 0] = parts[..., :2 * TILE].view("<u2").swapaxes(1, 2)
-    rows[..., 2:].view("<u4")[...] = parts[..., 2 * TILE:].view("<u4").reshape(-1, blocks, 8, TILE).transpose(0, 3, 1, 2)
+    rows[..., 2:].view("<u4")[...] = parts[..., 2 * TILE:].view("<u4").reshape(len(data), blocks, 8, TILE).transpose(0, 3, 1, 2)
     return rows
 
 
+HEAD = {unpack_q8_0: 2, unpack_q4_1: 4}  # bytes of float16 numbers before the others
 TILE = 16  # rows that are interleaved
 FORMATS = {
     one.name: one for one in (
@@ -131,7 +133,8 @@ FORMATS = {
 def interleave(rows: np.ndarray, format: str) -> np.ndarray:
     """Packed rows u8[N, bytes] of the plain format in the order of one with ``x16``: u8[N/16, 16 * bytes]. Moves only."""
     facts = FORMATS[format]
-    return facts.weave(np.ascontiguousarray(rows).reshape(-1, facts.rows, rows.shape[-1] // facts.nbytes, facts.nbytes))
+    tiles = prod(rows.shape[:-1]) // facts.rows
+    return facts.weave(np.ascontiguousarray(rows).reshape(tiles, facts.rows, rows.shape[-1] // facts.nbytes, facts.nbytes))
 
 
 def pack(x: np.ndarray, format: str) -> np.ndarray:
@@ -139,18 +142,31 @@ def pack(x: np.ndarray, format: str) -> np.ndarray:
     facts = FORMATS[format]
     blocks = facts.pack(np.asarray(x, np.float32).reshape(-1, facts.values))
     if facts.rows > 1:
-        blocks = interleave(blocks.reshape(-1, x.shape[-1] // facts.values * facts.nbytes), format)
+        blocks = interleave(blocks.reshape(prod(x.shape[:-1]), x.shape[-1] // facts.values * facts.nbytes), format)
     return blocks.reshape(facts.packed_shape(x.shape))
 
 
 def unpack(data: np.ndarray, format: str) -> np.ndarray:
     """The numbers f32[..., K] of packed rows u8[..., K/32 * nbytes]."""
     facts = FORMATS[format]
-    shape = facts.shape(data.shape)
+    return facts.unpack(blocks_of(data, facts)).reshape(facts.shape(data.shape))
+
+
+def blocks_of(data: np.ndarray, facts: Format) -> np.ndarray:
+    """The blocks u8[blocks, nbytes] of packed rows, in the order of the numbers."""
     data = np.ascontiguousarray(data)
-    if facts.rows > 1:
-        data = facts.unravel(data.reshape(-1, data.shape[-1]), shape[-1] // facts.values)
-    return facts.unpack(data.reshape(-1, facts.nbytes)).reshape(shape)
+    if facts.rows > 1:  # sizes are spelled out, for NumPy finds none for -1 where there are no elements
+        across = facts.shape(data.shape)[-1] // facts.values
+        data = facts.unravel(data.reshape(prod(data.shape[:-1]), data.shape[-1]), across)
+    return data.reshape(-1, facts.nbytes)
+
+
+def sizes(data: np.ndarray, format: str) -> np.ndarray:
+    """|scale * q| + |offset| for each number: how large are the parts that a kernel sums apart."""
+    facts = FORMATS[format]
+    blocks = blocks_of(data, facts).copy()
+    blocks[:, 1:HEAD[facts.unpack]:2] &= 0x7F  # the signs of the float16 numbers
+    return np.abs(facts.unpack(blocks)).reshape(facts.shape(data.shape))
 
 
 def packed_matmul(x: np.ndarray, weights: np.ndarray, format: str) -> np.ndarray:

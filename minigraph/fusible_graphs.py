@@ -9,8 +9,11 @@ import random
 
 import numpy as np
 
+from .formats import FORMATS, pack
 from .ir import Graph
+from .passes.sparsity import mask_24, mask_blocks
 from .random_graphs import GROWN, Grower, random_inputs, random_outputs
+from .sparse import compress_24, compress_blocks
 from .types import DTYPES, Type
 
 FLOATS = ("f32", "f64")
@@ -139,6 +142,43 @@ def product(grow: Fuser) -> str | None:
         w = grow.emit("transpose", [w], {"perm": (*range(len(weights) - 2), len(weights) - 1, len(weights) - 2)})
     y = grow.emit("matmul", [x, w] if rng.random() < 0.8 else [w, x])
     return y and epilogue(grow, y)
+
+
+def stored_product(grow: Fuser) -> str | None:
+    """A product whose weights are packed, or have zeros that are not stored, and what follows it."""
+    rng = grow.rng
+    rows, terms = rng.choice((16, 32, 48)), rng.choice((32, 32, 64))
+    shape = (*rng.choice(((), (0,), (1,), (2,), (3,), (2, 3))), terms)
+    x = grow.leaf(Type("f32", shape if rng.random() < 0.8 else shape[::-1]))
+    if grow.type(x).shape != shape:
+        x = grow.emit("transpose", [x], {"perm": tuple(range(len(shape)))[::-1]})
+    if rng.random() < 0.2:
+        x = grow.emit("tanh", [x])
+    w = np.array([rng.gauss(0, 1) for _ in range(rows * terms)], np.float32).reshape(rows, terms)
+    return (y := rng.choice(STORED)(grow, x, w)) and epilogue(grow, y)
+
+
+def packed(grow: Fuser, x: str, w: np.ndarray) -> str | None:
+    format = grow.rng.choice(tuple(FORMATS))
+    return grow.emit("packed_matmul", [x, grow.const(pack(w, format))], {"format": format})
+
+
+def two_of_four(grow: Fuser, x: str, w: np.ndarray) -> str | None:
+    stored = compress_24(np.where(mask_24(w), w, np.float32(0)))
+    return grow.emit("sparse_matmul", [x, *map(grow.const, stored)])
+
+
+def some_blocks(grow: Fuser, x: str, w: np.ndarray) -> str | None:
+    """Now and then an index leads outside."""
+    rng, columns = grow.rng, grow.rng.choice((1, 4, 16, 32))
+    stored = compress_blocks(np.where(mask_blocks(w, rng.choice((0, 0.3, 1)), columns), w, np.float32(0)), columns)
+    wrong = stored[rng.choice((1, 2))]
+    if wrong.size and rng.random() < 0.1:
+        wrong[rng.randrange(wrong.size)] = rng.choice((-1, 1000, -(2**31), 2**31 - 1))
+    return grow.emit("block_matmul", [x, *map(grow.const, stored)])
+
+
+STORED = (packed, packed, two_of_four, some_blocks)
 
 
 def epilogue(grow: Fuser, y: str) -> str | None:
@@ -288,7 +328,7 @@ def attention(grow: Fuser) -> str | None:
 
 PARTS = (
     softmax, log_sum_exp, rms_norm, layer_norm, product, product, chain, chain, tangle, tangle, views, views, update,
-    attention, attention,
+    attention, attention, stored_product,
 )  # fmt: skip
 BETWEEN = (
     "print", "random", "assert_finite", "sum", "max", "mean", "any", "all", "prod", "min", "concat", "pad", "take",

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import orderless
+from . import formats, orderless
 from .errors import CheckFailed, MinigraphError
 from .ir import Graph, Node, defs
 from .ops import OPS, Kind
@@ -40,7 +40,8 @@ from .types import DTYPES, TOKEN, Type, same_bits
 RUN_ERRORS = (ValueError, IndexError, ZeroDivisionError, OverflowError, MemoryError, CheckFailed)
 # Of floats, these depend on the order in which they meet their operands, and that on strides: sums round elsewhere,
 # and max and min find one zero or the other first.
-LOOSE = ("sum", "mean", "prod", "cumsum", "max", "min", "matmul", "conv2d")
+LOOSE = ("sum", "mean", "prod", "cumsum", "max", "min", "matmul", "conv2d", "packed_matmul", "sparse_matmul", "block_matmul")
+TERMS = {"sparse_matmul": 2, "block_matmul": 2}  # so many operands are terms, and the others say which belong together
 
 
 class Finding(NamedTuple):
@@ -85,11 +86,14 @@ def rounding_bound(node: Node, arrays: list[np.ndarray]) -> tuple[np.ndarray, np
 
     The bound is infinite where the sum may overflow on the way: then anything may come out.
     """
+    if node.op == "packed_matmul":
+        return packed_bound(node, *arrays)
     kind = DTYPES[node.type.dtype]
     unit, top = float(np.finfo(kind).eps) / 2, float(np.finfo(kind).max)
-    wide = [np.asarray(array, np.longdouble) for array in arrays]
+    count = TERMS.get(node.op, len(arrays))
+    wide, rest = [np.asarray(array, np.longdouble) for array in arrays[:count]], arrays[count:]
     attrs, function = dict(node.value or ()), OPS[node.op].numpy
-    exact = np.asarray(function(*wide, **attrs))
+    exact = np.asarray(function(*wide, *rest, **attrs))
     terms = count_terms(node, arrays)
     if node.op in ("max", "min"):
         bound = np.zeros(exact.shape)
@@ -100,17 +104,34 @@ def rounding_bound(node: Node, arrays: list[np.ndarray]) -> tuple[np.ndarray, np
         bound = 4 * terms * unit * np.abs(exact)
         bound = np.where((grown > top / 2) | (shrunk < 4 * np.finfo(kind).tiny), np.inf, bound)
     else:
-        spread = np.asarray(function(*map(np.abs, wide), **attrs))
+        spread = np.asarray(function(*map(np.abs, wide), *rest, **attrs))
         scale = terms if node.op == "mean" else 1
         bound = 4 * (terms + 1) * (unit * spread + np.finfo(kind).smallest_subnormal)  # products may underflow, too
         bound = np.where(np.isfinite(spread) & (spread * scale > top / 2), np.inf, bound)
     return exact, bound
 
 
+def packed_bound(node: Node, x: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """``rounding_bound`` of a product with packed weights. Generated code sums whole numbers times x, and what it
+    multiplies by offsets, apart, so |scale * q| + |offset| stand for |w|. On the way it has x * 2^-24, where the
+    smallest numbers underflow, and sums of x * 2^7, where the largest may overflow."""
+    kind, format = np.finfo(np.float32), node.value.format
+    wide = np.asarray(x, np.longdouble)
+    rows, parts = (np.asarray(one(weights, format), np.longdouble) for one in (formats.unpack, formats.sizes))
+    spread = np.matmul(np.abs(wide), parts.T)
+    bound = 4 * (x.shape[-1] + 1) * (float(kind.eps) / 2 * spread + float(kind.smallest_subnormal))
+    bound = bound + float(kind.smallest_subnormal) * 2.0**24 * parts.sum(axis=-1)
+    largest = np.maximum(spread, 2**7 * np.abs(wide).sum(axis=-1, keepdims=True))
+    return np.matmul(wide, rows.T), np.where(np.isfinite(spread) & (largest > float(kind.max) / 2), np.inf, bound)
+
+
 def count_terms(node: Node, arrays: list[np.ndarray]) -> int:
     """How many terms one element of the result has."""
     if node.op == "cumsum":
         return arrays[0].shape[node.value.axis]
+    if node.op == "block_matmul":  # of the rows with the most blocks
+        _, values, _, starts = arrays
+        return int(np.diff(starts).max(initial=0)) * values.shape[1]
     if OPS[node.op].kind is Kind.CONTRACTION:
         types = tuple(Type(node.type.dtype, array.shape) for array in arrays)
         return OPS[node.op].flops(types, node.value, node.type) // (2 * max(1, node.type.size))

@@ -12,13 +12,16 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+import traceback
 from collections import Counter
 from multiprocessing import get_context
 
 import numpy as np
 
 from .check_backends import BACKENDS, Case, check_cases
+from .command.options import whole
 from .dialect import C_FLAGS
+from .errors import MinigraphError
 from .fusible_graphs import fusible_sample
 from .fusion import ROWS
 from .fuzz import Finding, shrink
@@ -37,8 +40,26 @@ def draw(seed: int, index: int) -> Case:
     return Case(*fusible_sample(seed, index), rows)
 
 
-def check_chunk(seed: int, indices: range, backend: str, options: dict, pipe) -> None:
-    """In a process of its own, because wrong code may end it, as any error does here."""
+def check_works(backend: str, options: dict) -> None:
+    """An empty batch: MinigraphError where the back end's compiler is missing or of no use, which is no graph's fault."""
+    try:
+        list(BACKENDS[backend]([], Counter(), **options))
+    except (MinigraphError, OSError) as error:  # OSError: what it made cannot be loaded
+        raise MinigraphError(f"the back end {backend} does not work here: {error}") from error
+
+
+def send_chunk(seed: int, indices: range, backend: str, options: dict, pipe) -> None:
+    """In a process of its own, because wrong code may end it: what ``check_chunk`` gives, or its error as text."""
+    try:
+        pipe.send(check_chunk(seed, indices, backend, options))
+    except MinigraphError as error:
+        pipe.send(f"ends in an error: {error}")
+    except Exception:
+        pipe.send(f"ends in an error:\n{traceback.format_exc()}")
+
+
+def check_chunk(seed: int, indices: range, backend: str, options: dict) -> tuple[Counter, list[str]]:
+    """What was counted, and the reports of the first failures."""
     tally, reports = Counter(), []
     cases = [draw(seed, index) for index in indices]
     tally.update(
@@ -50,7 +71,7 @@ def check_chunk(seed: int, indices: range, backend: str, options: dict, pipe) ->
         tally["faults"] += len(findings)
         if findings and len(reports) < 2:
             reports.append(describe(seed, index, findings, backend, options))
-    pipe.send((tally, reports))
+    return tally, reports
 
 
 def describe(seed: int, index: int, findings: list[Finding], backend: str, options: dict) -> str:
@@ -76,22 +97,24 @@ def describe(seed: int, index: int, findings: list[Finding], backend: str, optio
 
 
 def run_chunk(seed: int, indices: range, backend: str, options: dict) -> tuple[Counter, list[str]]:
-    """One chunk in a child process; one that dies is searched for the graph that kills it."""
+    """One chunk in a child process; one that dies, or ends in an error, is searched for the graph that does it."""
     context = get_context("fork")
     receive, send = context.Pipe(duplex=False)
-    child = context.Process(target=check_chunk, args=(seed, indices, backend, options, send))
+    child = context.Process(target=send_chunk, args=(seed, indices, backend, options, send))
     child.start()
     send.close()
     try:
-        tally, reports = receive.recv()
+        said = receive.recv()
         child.join()
-        return tally, reports
     except EOFError:
         child.join()
+        said = f"ends the process with {child.exitcode}"
+    if not isinstance(said, str):
+        return said
     if len(indices) == 1:
         text = print_graph(draw(seed, indices.start).graph)
         return Counter(graphs=1, faults=1), [
-            f"graph {indices.start} of seed {seed} ends the process with {child.exitcode}:\n{text}"
+            f"graph {indices.start} of seed {seed} {said}\n{text}"
         ]
     tally, reports = Counter(), []
     for index in indices:
@@ -102,17 +125,18 @@ def run_chunk(seed: int, indices: range, backend: str, options: dict) -> tuple[C
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command; its exit status is 1 where something is wrong."""
+    """The command; its exit status is 1 where something is wrong. Raises MinigraphError where no graph can be checked."""
     parser = argparse.ArgumentParser(
         prog="minigraph fuzz", description="Random graphs through fusion, the plan and a back end."
     )
     parser.add_argument("--backend", choices=BACKENDS, required=True, help="cuda: the CUDA source, run on the CPU")
-    parser.add_argument("--graphs", type=int, default=1000, help="how many (default 1,000)")
+    parser.add_argument("--graphs", type=whole, default=1000, help="how many (default 1,000)")
     parser.add_argument("--seed", type=int, default=0, help="which random graphs (default 0)")
-    parser.add_argument("--start", type=int, default=0, help="the first graph's number (default 0)")
+    parser.add_argument("--start", type=whole, default=0, help="the first graph's number (default 0)")
     parser.add_argument("--strong", action="store_true", help="c: compile as for use (-O3), which takes longer")
     options = parser.parse_args(arguments)
     extra = {"flags": C_FLAGS} if options.strong and options.backend == "c" else {}
+    check_works(options.backend, extra)
     tally, began, told = Counter(), time.monotonic(), 0.0
     end = options.start + options.graphs
     for start in range(options.start, end, BATCH):

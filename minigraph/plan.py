@@ -14,12 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 from .access import Access, row_major, squeeze, view, whole
-from .errors import PassError, RunError, nearest
+from .errors import PassError
 from .fusion import Cluster, Partition, fuse
 from .ir import Graph, Node, defs, users
 from .ops import OPS
 from .planners import Buffer, Placement, greedy_by_size
 from .types import Type, splat
+from .verify import check_donate
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector register
 INLINE = 4096  # a constant of one repeated value, up to so many elements, is a number in the source
@@ -100,16 +101,12 @@ def make_plan(partition: Partition | Graph, donate: Iterable[str] = (), planner:
     """Plan the launches of a partition (of a graph: of its default fusion).
 
     ``donate`` names inputs that the caller gives away: an ``update_slice`` with no later reader writes into them.
-    Raises RunError for a donated name that is no input.
+    Raises RunError for what is no list of inputs' names.
     """
     if isinstance(partition, Graph):
         partition = fuse(partition)
-    graph, donate = partition.graph, frozenset(donate)
+    graph, donate = partition.graph, check_donate(partition.graph, donate)
     nodes = defs(graph)
-    for name in donate:
-        if name not in nodes or nodes[name].op != "input":
-            raise RunError(f"cannot donate '{name}': it is not an input. "
-                           + nearest(name, [node.name for node in graph.inputs]))
     access: dict[str, Access] = {n.name: whole(n.name, n.type) for n in graph.nodes if n.op in ("input", "const")}
     readers = users(graph)
     for _, value in graph.outputs:

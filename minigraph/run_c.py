@@ -9,10 +9,10 @@ import numpy as np
 
 from .codegen.program import Program, Run, c_program
 from .compiler import build
-from .errors import RunError
+from .errors import RunError, brief
 from .ir import Node
 from .plan import Launch, Plan
-from .run_numpy import OneAtATime, Signature, as_run_error, check_seed, describe
+from .run_numpy import OneAtATime, Signature, check_seed, describe
 from .run_plan import Memory, aligned, run_launch
 
 
@@ -43,7 +43,7 @@ class CExecutable:
 
     def __call__(self, inputs: Mapping[str, np.ndarray] | None = None, /, *, seed: int = 0, **named):
         with self.lock:
-            given = self.point({**(inputs or {}), **named})
+            given = self.point(self.signature.gather(inputs, named))
             self.run(check_seed(seed))
             return self.memory.results(given)
 
@@ -60,18 +60,20 @@ class CExecutable:
         where = ctypes.addressof(self.table)
         for function, step in self.steps:
             if function is None:
-                with np.errstate(all="ignore"), as_run_error(self.plan.nodes[step.name]):
+                with np.errstate(all="ignore"):
                     run_launch(self.plan, step, self.memory, seed)
             elif failed := function(where):
-                raise out_of_range(self.plan.nodes[step.calls[failed - 1].launch.name])
+                raise out_of_range(culprit(self.plan, step.calls[failed - 1].launch))
 
     def bind(self, inputs: Mapping[str, np.ndarray] | None = None, /, **named) -> Callable[[], None]:
         """For many runs on the same arrays: ``bound()`` reads them and overwrites ``bound.outputs`` each time."""
         with self.lock:
-            given = self.point({**(inputs or {}), **named})
+            named = self.signature.gather(inputs, named)
+            given = self.point(named)
             for name, array in given.items():
-                if array.size and address(array) != address(self.memory.flat[name]):
-                    raise RunError(f"input '{name}' cannot be bound: its elements do not lie in one aligned row, so every run would copy them")
+                if array.size and address(np.asarray(named[name])) != address(self.memory.flat[name]):  # of a list: another array each time
+                    fault = "its elements do not lie in one aligned row" if named[name] is array else f"it is {brief(named[name])}, no array"
+                    raise RunError(f"input '{name}' cannot be bound: {fault}, so every run would copy them")
             return Bound(self, given)
 
 
@@ -94,11 +96,19 @@ class Bound:
     def __call__(self) -> None:
         if failed := self.function(self.where):
             step = self.executable.steps[0][1]
-            raise out_of_range(self.executable.plan.nodes[step.calls[failed - 1].launch.name])
+            raise out_of_range(culprit(self.executable.plan, step.calls[failed - 1].launch))
 
 
 def address(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]
+
+
+INDEXED = ("take", "update_slice", "block_matmul")  # their operands may point outside
+
+
+def culprit(plan: Plan, launch: Launch) -> Node:
+    """The node of a launch that an index can make fail: a launch is named after its last one."""
+    return next(plan.nodes[name] for name in launch.nodes if plan.nodes[name].op in INDEXED)
 
 
 def out_of_range(node: Node) -> RunError:

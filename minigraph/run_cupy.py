@@ -48,7 +48,7 @@ class CupyExecutable:
 
     def __call__(self, inputs: Mapping[str, np.ndarray] | None = None, /, *, seed: int = 0, to_host: bool = False,
                  **named) -> dict:
-        given = self.check({**(inputs or {}), **named})
+        given = self.check(self.signature.gather(inputs, named))
         seed = check_seed(seed)
         with self.lock:
             self.order()
@@ -60,7 +60,7 @@ class CupyExecutable:
 
     def bind(self, inputs: Mapping[str, np.ndarray] | None = None, /, **named) -> Bound:
         """For many runs on the same arrays; see ``Bound``. NumPy arrays, and strided ones, are copied now and once."""
-        given = self.check({**(inputs or {}), **named})
+        given = self.check(self.signature.gather(inputs, named))
         self.order()
         with enough_memory(self.cupy, self.plan):
             run, outputs = self.runner.fix({name: self.cupy.asarray(array) for name, array in given.items()})
@@ -78,9 +78,6 @@ class CupyExecutable:
         for name, array in given.items():
             if not isinstance(array, np.ndarray) and array.device.id != self.device:
                 raise RunError(f"input '{name}' lies on GPU {array.device.id}, and this plan on GPU {self.device}")
-            if name in self.plan.donate and not array.flags.c_contiguous:
-                raise RunError(f"input '{name}' is donated, so it is written to,"
-                               " but its elements do not lie in one row")
         return given
 
     def order(self) -> None:

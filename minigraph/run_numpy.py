@@ -14,12 +14,12 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from .access import VIEWS
-from .errors import MinigraphError, RunError, nearest
+from .errors import MinigraphError, RunError, brief, nearest
 from .ir import Graph, Node, defs
 from .ops import OPS, Kind
 from .text import node_line
 from .types import DTYPES
-from .verify import verify
+from .verify import check_donate, verify
 
 RUN_TIME = (ValueError, IndexError, ZeroDivisionError, OverflowError, MemoryError)  # what NumPy raises for some values
 
@@ -97,11 +97,17 @@ class Signature:
 
     def __init__(self, graph: Graph, donate: Iterable[str] = ()):
         self.name = graph.name
-        self.donate = frozenset(donate)
+        self.donate = check_donate(graph, donate)
         self.inputs = {node.name: node.type for node in graph.inputs}
-        for name in self.donate:
-            if name not in self.inputs:
-                raise RunError(f"cannot donate '{name}': it is not an input. " + nearest(name, self.inputs))
+
+    def gather(self, inputs: Mapping[str, np.ndarray] | None, named: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The inputs of a call in one dict; RunError where they are not given by name."""
+        if inputs is None:
+            return dict(named)
+        if not isinstance(inputs, Mapping):
+            example = f", like {{'{next(iter(self.inputs))}': array}}" if self.inputs else ""
+            raise RunError(f"{self.name} takes its inputs by name{example}, not as {brief(inputs)}")
+        return {**inputs, **named}
 
     def check(self, inputs: dict, asarray: Callable = np.asarray, bounds: Callable = byte_bounds) -> list[np.ndarray]:
         """The arrays in the graph's order; RunError for one that is missing, unknown or of another type.
@@ -111,16 +117,19 @@ class Signature:
         for name in inputs:
             if name not in self.inputs:
                 raise RunError(f"'{name}' is not an input of {self.name}; its inputs are"
-                               f" {', '.join(self.inputs) or 'none'}. {nearest(name, self.inputs)}".strip())
+                               f" {', '.join(self.inputs) or 'none'}. {nearest(str(name), self.inputs)}".strip())
         arrays = []
         for name, type in self.inputs.items():
             if name not in inputs:
                 raise RunError(f"input '{name}' ({type}) is missing")
-            array = asarray(inputs[name])
+            try:
+                array = asarray(inputs[name])
+            except Exception as error:  # of whatever library the value comes from
+                raise RunError(f"input '{name}' is {type}, but no array can be made of what was given: {error}") from error
             if array.dtype != DTYPES[type.dtype] or array.shape != type.shape:
                 raise RunError(f"input '{name}' is {type}, but an array {array.dtype}{list(array.shape)} was given")
-            if name in self.donate and not getattr(array.flags, "writeable", True):
-                raise RunError(f"input '{name}' is donated, so it is written to, but the array is read-only")
+            if name in self.donate and (trouble := why_not_written(array)):
+                raise RunError(f"input '{name}' is donated, so it is written to, but {trouble}")
             arrays.append(array)
         if self.donate:
             self.check_overlap(arrays, bounds)
@@ -133,6 +142,14 @@ class Signature:
             if start < end and not self.donate.isdisjoint((name, other)):
                 raise RunError(f"inputs '{name}' and '{other}' share memory, and one of them is donated, so it is written to")
             end, name = max((end, name), (stop, other))
+
+
+def why_not_written(array: np.ndarray) -> str:
+    """Why no back end can write to an array of its caller's; empty where each can. CuPy's flags say less than NumPy's."""
+    if not getattr(array.flags, "writeable", True):
+        return "the array is read-only"
+    in_line = array.flags.c_contiguous and getattr(array.flags, "aligned", True)
+    return "" if in_line else "its elements do not lie in one aligned row"
 
 
 def check_seed(seed) -> int:
@@ -186,7 +203,7 @@ class Executable:
 
     def __call__(self, inputs: Mapping[str, np.ndarray] | None = None, /, *, seed: int = 0, **named):
         slots = list(self.start)
-        for index, array in zip(self.input_slots, self.signature.check({**(inputs or {}), **named})):
+        for index, array in zip(self.input_slots, self.signature.check(self.signature.gather(inputs, named))):
             slots[index] = array
         slots[-1] = check_seed(seed)
         with np.errstate(all="ignore"):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from .access import Access
-from .errors import RunError
+from .ir import Node
 from .ops import OPS, Kind
 from .plan import ALIGNMENT, Launch, Plan
 from .run_numpy import OneAtATime, Signature, as_run_error, check_seed
@@ -66,8 +66,6 @@ class Memory:
     def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
         """Take the inputs, and fresh arrays for the outputs."""
         for name, array in inputs.items():
-            if name in self.plan.donate and not (array.flags.c_contiguous and array.flags.aligned):
-                raise RunError(f"input '{name}' is donated, so it is written to, but its elements do not lie in one aligned row")
             self.flat[name] = np.require(array, requirements="CA").reshape(-1)
         for name, region in self.plan.regions.items():
             if region.where == "output":
@@ -111,23 +109,32 @@ def in_large_pages(array: np.ndarray) -> bool:
 
 
 def run_launch(plan: Plan, launch: Launch, memory: Memory, seed: int = 0) -> None:
-    """Compute one launch with NumPy, from memory into memory."""
+    """Compute one launch with NumPy, from memory into memory. Raises RunError about the node that fails."""
     values: dict[str, np.ndarray] = {}
     for name in launch.nodes:
         node = plan.nodes[name]
-        row = OPS[node.op]
-        operands = [values[i] if i in values else memory.value(i) for i in node.inputs if plan.type(i).dtype != TOKEN]
-        attrs = dict(node.value) if node.value else {}
-        if row.kind is Kind.RANDOM:
-            operands = [seed]
+        with as_run_error(node):
+            value = run_node(plan, node, launch, memory, values, seed)
         if name != launch.name:
-            values[name] = np.asarray(row.numpy(*operands, **attrs))
-        elif node.type.dtype == TOKEN:
-            row.numpy(*operands, **attrs)
-        elif isinstance(row.numpy, np.ufunc) or (node.op == "update_slice" and launch.in_place == node.inputs[0]):
-            row.numpy(*operands, **attrs, out=memory.value(name))
-        else:
-            memory.value(name)[...] = row.numpy(*operands, **attrs)
+            values[name] = value
+
+
+def run_node(plan: Plan, node: Node, launch: Launch, memory: Memory, values: dict[str, np.ndarray], seed: int) -> np.ndarray | None:
+    """One node of a launch. Its result, unless it is the launch's, which goes into memory."""
+    row = OPS[node.op]
+    operands = [values[i] if i in values else memory.value(i) for i in node.inputs if plan.type(i).dtype != TOKEN]
+    attrs = dict(node.value) if node.value else {}
+    if row.kind is Kind.RANDOM:
+        operands = [seed]
+    if node.name != launch.name:
+        return np.asarray(row.numpy(*operands, **attrs))
+    if node.type.dtype == TOKEN:
+        row.numpy(*operands, **attrs)
+    elif isinstance(row.numpy, np.ufunc) or (node.op == "update_slice" and launch.in_place == node.inputs[0]):
+        row.numpy(*operands, **attrs, out=memory.value(node.name))
+    else:
+        memory.value(node.name)[...] = row.numpy(*operands, **attrs)
+    return None
 
 
 class PlanExecutable:
@@ -139,12 +146,12 @@ class PlanExecutable:
         self.memory = Memory(plan)
 
     def __call__(self, inputs: Mapping[str, np.ndarray] | None = None, /, *, seed: int = 0, **named):
-        given = dict(zip(self.signature.inputs, self.signature.check({**(inputs or {}), **named})))
+        given = dict(zip(self.signature.inputs, self.signature.check(self.signature.gather(inputs, named))))
+        seed = check_seed(seed)
         with self.lock, np.errstate(all="ignore"):
             self.memory.bind(given)
             for index, launch in enumerate(self.plan.launches):
-                with as_run_error(self.plan.nodes[launch.name]):
-                    run_launch(self.plan, launch, self.memory, check_seed(seed))
+                run_launch(self.plan, launch, self.memory, seed)
                 if self.poison:
                     poison(self.plan, self.memory, index)
             return self.memory.results(given)

@@ -38,25 +38,28 @@ def compress_24(w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def expand_24(values: np.ndarray, indices: np.ndarray) -> np.ndarray:
     """The matrix f32[N, K] that ``compress_24`` took apart."""
     tiles, half, _ = values.shape
-    dense = np.zeros((tiles, TILE, half * GROUP // KEPT), np.float32)
+    length = half * GROUP // KEPT
+    dense = np.zeros((tiles, TILE, length), np.float32)
     tile, row = np.ogrid[:tiles, :TILE]
     # a place that is named twice adds up, as it does in a product
     np.add.at(dense, (tile[..., None], row[..., None], columns_24(indices)), values.transpose(0, 2, 1))
-    return dense.reshape(tiles * TILE, -1)
+    return dense.reshape(tiles * TILE, length)
 
 
 def columns_24(indices: np.ndarray) -> np.ndarray:
     """The column of each value: int[N/16, 16, K/2]."""
-    places = (indices.transpose(0, 2, 1)[..., None] >> SHIFTS & np.uint32(GROUP - 1)).reshape(len(indices), TILE, -1)
-    return places + np.arange(places.shape[-1]) // KEPT * GROUP
+    tiles, words, _ = indices.shape
+    half = words * len(SHIFTS)
+    places = (indices.transpose(0, 2, 1)[..., None] >> SHIFTS & np.uint32(GROUP - 1)).reshape(tiles, TILE, half)
+    return places + np.arange(half) // KEPT * GROUP
 
 
 def sparse_matmul(x: np.ndarray, values: np.ndarray, indices: np.ndarray) -> np.ndarray:
     """x @ W.T for a 2:4 matrix W[N, K]: f32[..., K] -> f32[..., N]; what is not stored is not multiplied."""
-    result = np.empty((*x.shape[:-1], len(values), TILE), np.float32)
+    result = np.empty((*x.shape[:-1], len(values), TILE), np.result_type(x, values))
     for tile, (some, columns) in enumerate(zip(values, columns_24(indices))):
         result[..., tile, :] = np.einsum("...rk,kr->...r", x[..., columns], some)
-    return result.reshape(*x.shape[:-1], -1)
+    return result.reshape(*x.shape[:-1], len(values) * TILE)
 
 
 def compress_blocks(w: np.ndarray, columns: int = 16) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -73,7 +76,7 @@ def compress_blocks(w: np.ndarray, columns: int = 16) -> tuple[np.ndarray, np.nd
 
 def check_blocks(indices: np.ndarray, starts: np.ndarray, count: int, across: int) -> None:
     """Raise IndexError where starts or indices point to no block."""
-    if starts[0] < 0 or starts[-1] > count or (np.diff(starts) < 0).any():
+    if starts[0] < 0 or starts[-1] > count or (starts[1:] < starts[:-1]).any():  # a difference could wrap
         raise IndexError(f"starts must rise from 0 to at most {count}, the number of blocks")
     used = indices[starts[0] : starts[-1]]
     if used.size and not 0 <= used.min() <= used.max() < across:
@@ -99,8 +102,9 @@ def block_matmul(x: np.ndarray, values: np.ndarray, indices: np.ndarray, starts:
     count, columns, _ = values.shape
     parts = x.reshape(*x.shape[:-1], x.shape[-1] // columns, columns)
     check_blocks(indices, starts, count, parts.shape[-2])
-    result = np.empty((*x.shape[:-1], len(starts) - 1, TILE), np.float32)
-    for tile, (first, end) in enumerate(zip(starts, starts[1:])):
+    tiles, bounds = len(starts) - 1, starts.tolist()
+    result = np.empty((*x.shape[:-1], tiles, TILE), np.result_type(x, values))
+    for tile, (first, end) in enumerate(zip(bounds, bounds[1:])):
         some = parts[..., indices[first:end], :].reshape(*x.shape[:-1], (end - first) * columns)
         result[..., tile, :] = np.matmul(some, values[first:end].reshape(-1, TILE))
-    return result.reshape(*x.shape[:-1], -1)
+    return result.reshape(*x.shape[:-1], tiles * TILE)

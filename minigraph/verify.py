@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from .errors import GraphError, nearest
+from .errors import GraphError, RunError, brief, nearest
 from .ir import NAME, Graph, Node, is_name
 from .ops import Attrs, Kind, infer, make_attrs, row
 from .text import node_line
@@ -180,6 +180,17 @@ def check_signature(before: Graph, after: Graph) -> Iterable[GraphError]:
     if old != new:
         yield GraphError(f"a pass changed the outputs from ({signature(old)}) to ({signature(new)})",
                          hint="public names and types stay; only the values behind them may change")
+
+
+def check_donate(graph: Graph, donate: Iterable[str]) -> frozenset[str]:
+    """The inputs that are given away; RunError for what is no list of names, and for a name that is no input."""
+    if isinstance(donate, str) or not isinstance(donate, Iterable):
+        raise RunError(f"donate is a list of names of inputs, like ['cache'], not {brief(donate)}")
+    donate, inputs = tuple(donate), [node.name for node in graph.inputs]
+    for name in donate:
+        if name not in inputs:
+            raise RunError(f"cannot donate '{name}': it is not an input. {nearest(str(name), inputs)}".strip())
+    return frozenset(donate)
 
 
 def output_types(graph: Graph) -> list[tuple[str, Type]]:

@@ -1,5 +1,6 @@
 """The command line: what each command prints, and a sentence and a status for everything that can be wrong."""
 
+import importlib.util
 import io
 import json
 import os
@@ -11,7 +12,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from minigraph import __version__, cli, parse
+from minigraph import __version__, cli, errors, parse
 from minigraph.command import tables
 from minigraph.cli import COMMANDS, main
 
@@ -173,6 +174,15 @@ def test_python_m_minigraph_is_quick_and_imports_no_more_than_it_needs(here):
     (["why", "waste.mg"], "arguments are required: NAME"),
     (["generate"], "arguments are required: PROMPT"),
     (["bench", "speed"], "no benchmark is named 'speed': there are passes"),
+    *(([*argv, ""], f"argument {name}: it is empty, and a name is wanted") for argv, name in (
+        (["launches", "waste.mg", "--explain"], "--explain"), (["run", "waste.mg", "-o"], "-o"), (["run", "waste.mg", "--inputs"], "--inputs"),
+        (["opt", "waste.mg", "-o"], "-o"), (["draw", "waste.mg", "-o"], "-o"), (["show"], "TARGET"), (["plan"], "FILE.csv"),
+        (["plan", "a.csv", "--draw"], "--draw"), (["bench", "gpu", "--out"], "--out"))),
+    (["code", "waste.mg", "--threads", "0"], "'0' is not a whole number from 1 on"),
+    (["generate", "hello", "--threads", "0"], "'0' is not a whole number from 1 on"),
+    (["code", "waste.mg", "--threads", "2", "--dialect", "cuda"], "--threads is of C"),
+    (["generate", "hello", "--threads", "2", "--backend", "numpy"], "--threads is of the back end c"),
+    (["generate", "hello", "--plain", "--backend", "c"], "it goes with neither --backend nor --threads"),
 ])  # fmt: skip
 def test_a_wrong_command_line_is_status_2_and_one_sentence(bad, argv, said):
     message = bad(*argv, status=2)
@@ -599,6 +609,51 @@ def test_fuzz_gets_its_own_arguments_and_its_status_counts(cmd, monkeypatch):
 
 def test_fuzz_itself(ok):
     assert "5 graphs" in ok("fuzz", "--graphs", "5")
+
+
+@pytest.mark.parametrize("argv, variable, said", [
+    (["bench", "cpu"], "", "the benchmark ended early: there is no C compiler on this machine: install gcc or clang"),
+    (["fuzz", "--backend", "c", "--graphs", "3"], "", "the back end c does not work here: there is no C compiler on this machine"),
+    (["fuzz", "--backend", "cuda", "--graphs", "3"], "", "the back end cuda does not work here: Running CUDA sources on the CPU takes g++"),
+    (["fuzz", "--backend", "c", "--graphs", "3"], "CC", "`{}` ended with status 1\n  unset CC"),
+    (["fuzz", "--backend", "cuda", "--graphs", "3"], "CXX", "`{}` ended with status 1 and made nothing. Unset CXX"),
+])  # fmt: skip
+def test_without_a_compiler_there_is_one_sentence(here, tmp_path, argv, variable, said):
+    """In a process of its own, whose children would print tracebacks."""
+    if importlib.util.find_spec("ziglang") or not sys.platform.startswith("linux"):
+        pytest.skip("there is always a compiler here, or none of this")
+    fake = tmp_path / "fails"
+    fake.write_text("#!/bin/sh\nexit 1\n")
+    fake.chmod(0o755)
+    environment = {**os.environ, "PATH": "", "CC": "", "CXX": ""} | ({variable: str(fake)} if variable else {})
+    done = subprocess.run([sys.executable, "-m", "minigraph", *argv], env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("minigraph: error: ") and said.format(fake) in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_fuzzed_graph_that_ends_in_an_error_is_one_report(monkeypatch, capfd):
+    """A child's error is told with its graph, not as a traceback for each child."""
+    from minigraph import check_backends, fuzz_backends
+
+    def fails(cases, tally):
+        for _ in cases:
+            raise errors.RunError("no such thing")
+        yield []
+
+    monkeypatch.setitem(check_backends.BACKENDS, "numpy", fails)
+    monkeypatch.setattr(fuzz_backends, "draw", lambda seed, index: check_backends.Case(parse(WASTE), {"x": np.ones(4, np.float32)}))
+    assert fuzz_backends.main(["--backend", "numpy", "--graphs", "2"]) == 1
+    out, err = capfd.readouterr()
+    assert out.count("of seed 0 ends in an error: no such thing\ngraph waste") == 2 and "2 faults" in out and not err
+
+
+def test_our_warnings_are_sentences_and_others_keep_their_line(here, cmd):
+    (here / "warns.py").write_text("import warnings\nwarnings.warn('theirs')\n"
+                                   "from minigraph.errors import MinigraphWarning\nwarnings.warn('ours', MinigraphWarning)\n"
+                                   "def f(x: 'f32[2]'): return x\n")
+    with pytest.warns(UserWarning, match="theirs") as theirs:
+        assert cmd("show", "warns.py:f")[::2] == (0, "minigraph: warning: ours\n")
+    assert [(os.path.basename(one.filename), one.lineno) for one in theirs] == [("warns.py", 2)]
 
 
 def test_a_part_that_is_not_installed_is_a_sentence(bad, monkeypatch):

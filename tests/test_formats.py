@@ -13,7 +13,7 @@ from minigraph.errors import GraphError
 from minigraph.formats import FORMATS, interleave, pack, unpack
 from minigraph.ir import Builder
 from minigraph.plan import make_plan
-from minigraph.types import type_of
+from minigraph.types import DTYPES, type_of
 
 PLAIN = [name for name, facts in FORMATS.items() if facts.rows == 1]
 TILED = [name for name, facts in FORMATS.items() if facts.rows > 1]
@@ -107,6 +107,46 @@ def test_axes_in_front_stay():
         data = pack(x, format)
         assert data.shape == FORMATS[format].packed_shape(x.shape) and FORMATS[format].shape(data.shape) == x.shape
         assert np.array_equal(unpack(data, format)[1], unpack(pack(x[1], format), format))
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("shape", [(0, 32), (16, 0), (0, 0), (2, 0, 32), (0, 16, 64)], ids=str)
+def test_what_is_empty(format, shape):
+    data = pack(np.zeros(shape, np.float32), format)
+    assert data.shape == FORMATS[format].packed_shape(shape) and unpack(data, format).shape == shape
+
+
+@needs_c
+@pytest.mark.parametrize(
+    "text",
+    [
+        "packed_matmul(x, w) {format=q4_1x16} | x: f32[3,0], w: u8[1,0]",
+        "packed_matmul(x, w) {format=q8_0x16} | x: f32[0,32], w: u8[1,544]",
+        "packed_matmul(x, w) {format=q4_1x16} | x: f32[3,32], w: u8[0,320]",
+        "unpack(w) {format=q8_0x16} | w: u8[1,0]",
+        "unpack(w) {format=q4_1x16} | w: u8[1,0]",
+        "pack(x) {format=q8_0x16} | x: f32[0,32]",
+        "pack(x) {format=q4_1x16} | x: f32[0,32]",
+    ],
+)
+@pytest.mark.parametrize("backend", ["reference", "numpy", "c"])
+def test_operations_on_nothing(backend, text):
+    body, given = text.split(" | ")
+    graph = mg.parse(f"graph g({given}) -> (y) {{\n  y = {body}\n  return y\n}}")
+    inputs = {node.name: np.zeros(node.type.shape, DTYPES[node.type.dtype]) for node in graph.inputs}
+    y = mg.compile(graph, backend=backend)(inputs)["y"]
+    assert y.shape == graph["y"].type.shape and not y.any()
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_sizes_are_those_of_the_parts(format):
+    x = normal(16, 64) - 1
+    plain = format.removesuffix("x16")
+    parts = formats.sizes(pack(x, format), format)
+    assert np.array_equal(parts, formats.sizes(pack(x, plain), plain)) and (parts >= np.abs(unpack(pack(x, format), format))).all()
+    low, high = x.reshape(-1, 32).min(axis=1), x.reshape(-1, 32).max(axis=1)
+    most = np.maximum(-low, high) if plain == "q8_0" else high - low + np.abs(low)
+    assert np.allclose(parts.reshape(-1, 32).max(axis=1), most, rtol=2e-2)
 
 
 # ---- the type rules ------------------------------------------------------------------------------------------------

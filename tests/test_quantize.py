@@ -313,6 +313,48 @@ def test_int8_products_are_exact_sums():
     assert np.sqrt(np.mean((rough - exact) ** 2)) < 0.02 * exact.std()
 
 
+@pytest.mark.parametrize(
+    "scales, said",
+    [
+        ({"zz": 1.0}, "a scale for 'zz', but no value is named so"),
+        ({"x": 0.0}, "the scale of 'x' is a float32 above 0, not 0.0\n.*x: f32\\[3,64\\]"),
+        ({"x": np.float32(np.nan)}, "above 0"),
+        ({"x": np.inf}, "above 0"),
+        ({"x": -1.0}, "above 0"),
+        ({"x": 1e-60}, "above 0"),
+        ({"x": 10**400}, "above 0"),
+        ({"x": "a"}, "above 0"),
+        ({"x": [1.0, 2.0]}, "above 0"),
+        (None, "scales are a dict"),
+    ],
+)
+def test_a_wrong_scale_gets_a_sentence(scales, said):
+    graph = quantize_weights(two_products(False), "i8", least=1).graph
+    with pytest.raises(GraphError, match=said):
+        quantize_activations(graph, scales)
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (dict(format=None), "no format 'None'"),
+        (dict(format=["i8"]), "no format"),
+        (dict(format="i8", least="a"), "least is a number of elements, not 'a'"),
+        (dict(least=None), "least is a number of elements, not None"),
+    ],
+)
+def test_a_wrong_argument_gets_a_sentence(arguments, said):
+    with pytest.raises(GraphError, match=said):
+        quantize_weights(two_products(False), **arguments)
+
+
+@pytest.mark.parametrize("format", ALL)
+@pytest.mark.parametrize("shape", [(0, 16), (16, 0)], ids=str)
+def test_a_weight_of_nothing_stays(format, shape):
+    graph = mg.trace(lambda x: x @ np.zeros(shape, np.float32), x=f"f32[1,{shape[0]}]")
+    assert quantize_weights(graph, format, least=0).graph is graph
+
+
 def test_a_sum_that_int32_does_not_hold_stays():
     builder = Builder("g")
     x, q = builder.input("x", "f32[1,131072]"), builder.input("q", "i8[131072,1]")
@@ -328,7 +370,8 @@ def test_calibration_sees_the_largest_and_percentiles_ignore_outliers():
     every = np.concatenate([np.abs(one["x"]).reshape(-1) for one in samples])
     assert calibrate(graph, samples) == {"x": np.float32(100 / 127)}
     assert calibrate(graph, samples, "percentile", 99)["x"] == pytest.approx(np.percentile(every, 99) / 127)
-    assert calibrate(graph, [{"x": np.zeros((3, 64), np.float32)}]) == {"x": 1}
+    for nothing in (0, 1e-44):
+        assert calibrate(graph, [{"x": np.full((3, 64), nothing, np.float32)}]) == {"x": 1}
 
     def error(scales):
         calm = samples[0]
@@ -339,7 +382,9 @@ def test_calibration_sees_the_largest_and_percentiles_ignore_outliers():
     for arguments, said in (
         (dict(samples=[]), "no samples"),
         (dict(samples=samples, method="entropy"), "no method 'entropy'"),
+        (dict(samples=samples, method=None), "no method 'None'"),
         (dict(samples=samples, method="percentile", percentile=0), "a percentile is"),
+        (dict(samples=samples, method="percentile", percentile="a"), "a percentile is"),
         (dict(samples=[{"x": np.full((3, 64), np.nan, np.float32)}]), "not finite"),
     ):
         with pytest.raises(RunError, match=said):

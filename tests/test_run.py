@@ -11,6 +11,8 @@ import pytest
 from strategies import samples
 
 import minigraph as mg
+from minigraph import backends
+from minigraph.compiler import find_compiler
 from minigraph.errors import CheckFailed, GraphError, MinigraphError, RunError
 from minigraph.fuzz import RUN_ERRORS, evaluate
 from minigraph.ir import Builder
@@ -100,6 +102,79 @@ def test_wrong_inputs_are_sentences(changes, sentence):
     with pytest.raises(RunError) as caught:
         run(TWO, **inputs)
     assert sentence in str(caught.value)
+
+
+needs_c = pytest.mark.skipif(find_compiler() is None, reason="no C compiler")
+every_back_end = pytest.mark.parametrize("backend", ["reference", "numpy", pytest.param("c", marks=needs_c)])
+X = np.ones(4, np.float32)
+ONE = mg.parse("graph g(x: f32[4]) -> (y) {\n y = sin(x)\n return y\n}")
+
+
+@every_back_end
+@pytest.mark.parametrize("inputs, seed, sentence", [
+    (X, 0, "g takes its inputs by name, like {'x': array}, not as array([1., 1., 1., 1.], dtype=float32)"),
+    (np.ones(100), 0, "not as an object of type ndarray"),
+    (3, 0, "by name, like {'x': array}, not as 3"),
+    ([X], 0, "by name"),
+    ([], 0, "not as []"),
+    (0, 0, "not as 0"),
+    ("x", 0, "not as 'x'"),
+    ({1: X}, 0, "'1' is not an input of g; its inputs are x"),
+    ({"x": None}, 0, "input 'x' is f32[4], but an array object[] was given"),
+    ({"x": [[1], [2, 3]]}, 0, "input 'x' is f32[4], but no array can be made of what was given: "),
+    ({"x": X}, "a", "the seed is a whole number from 0 up, not 'a'"),
+])  # fmt: skip
+def test_wrong_calls_are_sentences_in_every_back_end(backend, inputs, seed, sentence):
+    executable = mg.compile(ONE, backend=backend)
+    with pytest.raises(RunError) as caught:
+        executable(inputs, seed=seed)
+    assert sentence in str(caught.value)
+
+
+THREADS = "threads is a whole number from 1 to 1024, not "
+
+
+@pytest.mark.parametrize("options, sentence", [
+    *(({"backend": "c", "threads": value}, THREADS + repr(value)) for value in ("a", None, 0, -1, 2.5, True, 10**10, [2])),
+    ({"backend": "c", "treads": 2}, "the back end c has no option 'treads': did you mean 'threads'?"),
+    ({"backend": "c", "mode": "graph"}, "the back end c has no option 'mode': mode is of the back end cupy"),
+    ({"backend": "numpy", "threads": 2}, "the back end numpy has no option 'threads': threads is of the back end c"),
+    ({"backend": "numpy", "poison": 1}, "poison is True or False, not 1"),
+    ({"threads": 2}, "the back end reference has no option 'threads': threads is of the back end c"),
+    ({"speed": 2}, "the back end reference has no option 'speed': it has none"),
+    ({"backend": "cupy", "mode": ["graph"]}, "mode is a name, like 'graph', not ['graph']"),
+    ({"backend": "cupy", "fast": None}, "fast is fast-math flags"),
+    ({"backend": None}, "unknown back end None; there are reference, numpy, c, cupy."),
+    ({"backend": ["c"]}, "unknown back end ['c']; there are"),
+    ({"backend": "cc"}, "did you mean 'c'?"),
+    *(({"backend": backend, "donate": donate}, sentence) for backend in ("reference", "numpy", "c") for donate, sentence in (
+        (None, "donate is a list of names of inputs, like ['cache'], not None"),
+        (3, "not 3"),
+        ("x", "donate is a list of names of inputs, like ['cache'], not 'x'"),
+        ("c", "a back end is asked for by name: compile(graph, backend='c')"),
+        ([1], "cannot donate '1': it is not an input."),
+        ([["x"]], "cannot donate '['x']'"),
+        (["y"], "cannot donate 'y': it is not an input."),
+    )),
+])  # fmt: skip
+def test_wrong_options_are_sentences(options, sentence):
+    with pytest.raises(RunError) as caught:
+        mg.compile(ONE, **options)
+    assert sentence in str(caught.value)
+
+
+def test_options_may_be_numpys_numbers_and_names_come_once():
+    assert same_bits(mg.compile(ONE, (name for name in ["x"]), backend="numpy", poison=np.True_)(x=X.copy())["y"], np.sin(X))
+    with pytest.raises(RunError, match="donate is a list"):
+        mg.make_plan(ONE, None)
+    with pytest.raises(RunError, match="unknown back end 'reference'; there are numpy, c, cupy"):
+        backends.bind(mg.make_plan(ONE), "reference")
+
+
+@every_back_end
+def test_a_donated_array_lies_in_one_row_in_every_back_end(backend):
+    with pytest.raises(RunError, match="input 'x' is donated, so it is written to, but its elements do not lie in one aligned row"):
+        mg.compile(ONE, ["x"], backend=backend)(x=np.ones(8, np.float32)[::2])
 
 
 def test_inputs_in_any_layout():

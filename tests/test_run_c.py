@@ -19,7 +19,7 @@ from minigraph import compiler
 from minigraph.backends import bind
 from minigraph.compiler import CompilerError, build, cache_folder
 from minigraph.dialect import C_FLAGS
-from minigraph.errors import MinigraphError, RunError
+from minigraph.errors import MinigraphError, MinigraphWarning, RunError
 from minigraph.fusion import fuse
 from minigraph.check_backends import Case, c_batch, check_cases
 from minigraph.fuzz_backends import draw
@@ -226,8 +226,17 @@ def test_the_compiler_of_the_environment_comes_first(monkeypatch, forget, tmp_pa
     monkeypatch.setenv("MINIGRAPH_CACHE", str(tmp_path))
     with pytest.raises(CompilerError, match="the C compiler refused generated code:\n  nonsense"):
         build("int one(void) { return 1; }\n")
-    fake.write_text("#!/bin/sh\nexit 0\n")  # says that all is well, and makes nothing
-    with pytest.raises(CompilerError, match="the C compiler refused"):
+    ended = "`.*mycc -v` ended with status {}\n  unset CC, which names this compiler; `minigraph doctor` says"
+    for script, said in (
+        ("exit 0", "(it said nothing)\n  " + ended.format("0, but wrote no library")),  # says that all is well, and makes nothing
+        ("exit 3", "(it said nothing)\n  " + ended.format(3)),
+        ("printf '\\377' >&2; exit 1", "\ufffd\n  " + ended.format(1)),
+    ):
+        fake.write_text(f"#!/bin/sh\n{script}\n")
+        with pytest.raises(CompilerError, match="the C compiler refused generated code:\n  " + said.replace("(", r"\(").replace(")", r"\)")):
+            build("int one(void) { return 1; }\n")
+    fake.write_text("#!/no/such/shell\n")
+    with pytest.raises(CompilerError, match="the C compiler `.*mycc` cannot be started: No such file or directory\n  unset CC"):
         build("int one(void) { return 1; }\n")
 
 
@@ -256,13 +265,17 @@ DAMAGES = (
     lambda library: library.with_suffix(".sha256").unlink(),
     lambda library: library.with_suffix(".sha256").write_text("nonsense"),
     lambda library: library.write_bytes(library.read_bytes().replace(b"\x00" * 16, b"\x01" * 16, 1)),
+    lambda library: library.with_suffix(".sha256").write_bytes(b"\xff\xfe"),  # no UTF-8
+    lambda library: [library.unlink(), library.symlink_to("nowhere")],
+    lambda library: [library.unlink(), os.mkfifo(library)],  # to read it would take forever
+    lambda library: [library.with_suffix(".sha256").unlink(), os.mkfifo(library.with_suffix(".sha256"))],
 )
 
 
 @pytest.mark.parametrize("number", range(len(DAMAGES)))
 def test_a_damaged_entry_is_built_again(cache, number):
     source = SOURCE.replace("return 1", f"return {number}")
-    path = path_of(source)
+    path = compiler.entry(source, list(C_FLAGS))
     compiler.make(source, list(C_FLAGS), path)
     assert compiler.is_whole(path)
     DAMAGES[number](path)
@@ -270,18 +283,31 @@ def test_a_damaged_entry_is_built_again(cache, number):
     assert build(source).one() == number and compiler.is_whole(path)
 
 
-def path_of(source: str) -> Path:
-    """Where the cache will keep this source, which is not there yet."""
-    found = []
-    make, whole = compiler.make, compiler.is_whole
-    compiler.make, compiler.is_whole = lambda source, flags, path: found.append(path), lambda path: False
-    try:
-        build(source)
-    except OSError:  # there is nothing to load
-        pass
-    finally:
-        compiler.make, compiler.is_whole = make, whole
-    return found[0]
+@pytest.mark.parametrize("suffix", [".so", ".sha256"])
+def test_an_entry_that_cannot_be_replaced_is_worked_around(cache, suffix):
+    source = SOURCE.replace("1", "77")
+    blocked = compiler.entry(source, list(C_FLAGS)).with_suffix(suffix)
+    blocked.mkdir()
+    with pytest.warns(MinigraphWarning, match=f"the cache cannot keep a library.*{blocked}: Is a directory. Remove what is in the way"):
+        assert build(source).one() == 77
+    assert blocked.is_dir()  # it is not ours to remove
+
+
+def test_what_cannot_be_loaded_is_a_sentence(cache, monkeypatch, forget, tmp_path):
+    """As of a compiler for another machine."""
+    fake = tmp_path / "other"
+    fake.write_text('#!/bin/sh\nwhile [ $# -gt 1 ]; do [ "$1" = -o ] && echo nonsense > "$2"; shift; done\n')
+    fake.chmod(0o755)
+    monkeypatch.setenv("CC", str(fake))
+    with pytest.raises(CompilerError, match=f"(?s)what `{fake}` built can be used neither in the cache .* nor in a temporary folder .* unset CC"):
+        build(SOURCE)
+
+
+def test_a_cache_here(monkeypatch, tmp_path):
+    """The loader takes a name without a folder for one of the system's libraries."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MINIGRAPH_CACHE", ".")
+    assert build(SOURCE).one() == 1 and len(list(tmp_path.iterdir())) == 2
 
 
 def test_two_processes_at_once(cache):
@@ -325,6 +351,11 @@ def test_what_cannot_be_bound():
     executable = CExecutable(plan("x: f32[4]; y = exp(x); return y"))
     with pytest.raises(RunError, match="input 'x' cannot be bound: its elements do not lie in one aligned row"):
         executable.bind(x=np.zeros(8, F)[::2])
+    with pytest.raises(RunError, match="input 'x' cannot be bound: it is .*, no array, so every run would copy them"):
+        executable.bind(x=list(np.zeros(4, F)))
+    executable.bind(x=memoryview(np.zeros(4, F)))  # which shows its array
+    with pytest.raises(RunError, match="takes its inputs by name"):
+        executable.bind(np.zeros(4, F))
     with pytest.raises(RunError, match="only a plan that is one run of generated launches can be bound"):
         CExecutable(plan("x: f32[4]; y = cumsum(x) {axis=0}; return y")).bind(x=np.zeros(4, F))
     failing = CExecutable(plan("x: f32[3], i: i32[]; y = take(x, i) {axis=0}; return y"))

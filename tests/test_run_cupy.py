@@ -190,7 +190,7 @@ def test_a_donated_array_is_updated_in_place(card, mode):
         assert len(run.runner.recordings) == recorded.RECORDINGS
         kept = run(cache=first, row=row, at=scalar(0), to_host=True)["out"][2]
         np.testing.assert_allclose(kept, expected[2], rtol=1e-6)
-    with pytest.raises(RunError, match="do not lie in one row"):
+    with pytest.raises(RunError, match="do not lie in one aligned row"):
         run(cache=card.module.asarray(np.zeros((3, 4), np.float32)).transpose(1, 0), row=row, at=scalar(0))
 
 
@@ -228,6 +228,22 @@ def test_a_bad_index_is_an_error_and_the_next_call_works(card, mode):
     bound()  # says nothing: it does not wait
     with pytest.raises(IndexRunError):
         bound.wait()
+
+
+@pytest.mark.parametrize("mode", ["eager", pytest.param("fused", marks=needs_shim)])
+def test_a_bad_index_is_told_of_the_product_that_reads_it(card, mode):
+    """Not of what follows it, after which the launch is named."""
+    graph = mg.parse("""graph g(x: f32[1,16], v: f32[2,16,16], i: i32[2], s: i32[3]) -> (y) {
+      m = block_matmul(x, v, i, s)
+      y = tanh(m)
+      return y
+    }""")
+    run = mg.compile(graph, backend="cupy", mode=mode)
+    good = inputs_of(graph) | {"i": np.zeros(2, np.int32), "s": np.array([0, 1, 2], np.int32)}
+    agree(run(good, to_host=True), mg.run(graph, good))
+    with pytest.raises(IndexRunError, match=r"\n +m = block_matmul\(") as caught:
+        run({**good, "s": np.array([0, 2, 1], np.int32)})
+    assert "tanh" not in str(caught.value)
 
 
 @pytest.mark.parametrize("mode", ["eager", pytest.param("fused", marks=needs_shim)])

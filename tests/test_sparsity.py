@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_formats import needs_c, normal, on_the_shim
+from test_formats import needs_c, normal, on_the_shim, packed_product
 
 import minigraph as mg
 from minigraph import sparse
+from minigraph.check_backends import Case, check_cases
 from minigraph.drawing import draw_24
 from minigraph.errors import GraphError, MinigraphError, RunError
+from minigraph.formats import FORMATS
+from minigraph.fusible_graphs import fusible_sample
+from minigraph.fuzz import within_bound
 from minigraph.ir import Builder, Graph
 from minigraph.models import compiled, smollm2
+from minigraph.ops import OPS
 from minigraph.passes import compress, dce, prune
-from minigraph.passes.sparsity import largest, mask_24, mask_anywhere, mask_blocks
+from minigraph.passes.sparsity import PATTERNS, largest, mask_24, mask_anywhere, mask_blocks
+from minigraph.pipeline import run_pass
 from minigraph.plan import make_plan
-from minigraph.types import type_of
+from minigraph.types import DTYPES, type_of
 from minigraph.verify import verify
 
 KINDS = {"sparse_matmul": lambda w: sparse.compress_24(w), "block_matmul": lambda w: sparse.compress_blocks(w, 8)}
@@ -68,7 +74,17 @@ def test_blocks_are_stored_and_come_back():
 
 
 @pytest.mark.parametrize(
-    "bad", [dict(indices=[0, 4]), dict(indices=[-1, 0]), dict(starts=[0, 3]), dict(starts=[2, 0]), dict(starts=[-1, 2])]
+    "bad",
+    [
+        dict(indices=[0, 4]),
+        dict(indices=[-1, 0]),
+        dict(starts=[0, 3]),
+        dict(starts=[2, 0]),
+        dict(starts=[-1, 2]),
+        dict(starts=[0, 2, 1]),
+        dict(starts=[0, 2, -(2**31)]),  # differences that wrap in 32 bits
+        dict(starts=[0, 2**31 - 1, -(2**31)]),
+    ],
 )
 def test_an_index_out_of_range_is_an_error(bad):
     facts = {
@@ -81,6 +97,47 @@ def test_an_index_out_of_range_is_an_error(bad):
     graph = builder.build({"y": y})
     with pytest.raises(RunError, match="a block's column|starts must rise"):
         mg.run(graph, inputs)
+
+
+@needs_c
+@pytest.mark.parametrize("starts", [[0, 2, 1], [0, 2, -(2**31)], [0, 2**31 - 1, -(2**31)]], ids=str)
+def test_every_back_end_names_the_node_that_an_index_makes_fail(starts):
+    """The launch is named after what follows the product."""
+    graph = mg.parse("""graph g(x: f32[1,16], v: f32[2,16,16], i: i32[2], s: i32[3]) -> (y) {
+      m = block_matmul(x, v, i, s)
+      y = tanh(m)
+      return y
+    }""")
+    inputs = {"x": normal(1, 16), "v": normal(2, 16, 16), "i": np.zeros(2, np.int32), "s": np.array(starts, np.int32)}
+    for backend, rule in (("reference", "starts must rise"), ("numpy", "starts must rise"), ("c", "block_matmul: an index")):
+        with pytest.raises(RunError) as caught:
+            mg.compile(graph, backend=backend)(inputs)
+        said = str(caught.value)
+        assert said.startswith(rule) and said.endswith("m = block_matmul(x, v, i, s) : f32[1,32]") and "tanh" not in said
+
+
+NOTHING = {  # types that hold no elements
+    "block_matmul(x, v, i, s)": [
+        "x: f32[0,32], v: f32[2,16,16], i: i32[2], s: i32[2]",
+        "x: f32[3,0], v: f32[0,16,16], i: i32[0], s: i32[2]",
+        "x: f32[3,32], v: f32[0,16,16], i: i32[0], s: i32[1]",
+    ],
+    "sparse_matmul(x, v, i)": [
+        "x: f32[0,32], v: f32[1,16,16], i: u32[1,1,16]",
+        "x: f32[3,0], v: f32[1,0,16], i: u32[1,0,16]",
+        "x: f32[3,32], v: f32[0,16,16], i: u32[0,1,16]",
+    ],
+}
+
+
+@needs_c
+@pytest.mark.parametrize("body, given", [(body, one) for body, many in NOTHING.items() for one in many])
+@pytest.mark.parametrize("backend", ["reference", "numpy", "c"])
+def test_products_of_nothing(backend, body, given):
+    graph = mg.parse(f"graph g({given}) -> (y) {{\n  y = {body}\n  return y\n}}")
+    inputs = {node.name: np.zeros(node.type.shape, DTYPES[node.type.dtype]) for node in graph.inputs}
+    y = mg.compile(graph, backend=backend)(inputs)["y"]
+    assert y.shape == graph["y"].type.shape and not y.any()
 
 
 @needs_c
@@ -226,9 +283,26 @@ def test_what_does_not_fit_stays():
     assert prune(graph).graph is graph, "it has fewer elements than ``least``"
     odd = one_product(True, terms=33)
     assert prune(odd, "2:4", least=1).graph is odd and prune(odd, "block", least=1).graph is odd
-    for arguments, said in ((dict(pattern="3:4"), "no pattern '3:4'"), (dict(keep=2), "a share from 0 to 1")):
-        with pytest.raises(GraphError, match=said):
-            prune(graph, **arguments)
+    empty = mg.trace(lambda x: x @ np.zeros((0, 16), np.float32), x="f32[3,0]")
+    assert all(prune(empty, pattern, least=0).graph is empty for pattern in PATTERNS) and compress(empty).graph is empty
+
+
+@pytest.mark.parametrize(
+    "function, arguments, said",
+    [
+        (prune, dict(pattern="3:4"), "no pattern '3:4'"),
+        (prune, dict(pattern=None), "no pattern 'None'"),
+        (prune, dict(keep=2), "keep is a share from 0 to 1, not 2"),
+        (prune, dict(keep="a"), "keep is a share from 0 to 1, not 'a'"),
+        (prune, dict(least="a"), "least is a number of elements, not 'a'"),
+        (compress, dict(columns=0), "columns is a whole number from 1 up, not 0"),
+        (compress, dict(columns=-16), "columns is a whole number from 1 up, not -16"),
+        (compress, dict(columns="a"), "columns is a whole number from 1 up, not 'a'"),
+    ],
+)
+def test_a_wrong_argument_gets_a_sentence(function, arguments, said):
+    with pytest.raises(GraphError, match=said):
+        function(one_product(True), **arguments)
 
 
 def test_a_weight_of_two_products_is_stored_once():
@@ -244,6 +318,70 @@ def test_a_weight_of_two_products_is_stored_once():
     assert [node.op for node in last.nodes].count("const") == 2 and [node.op for node in last.nodes].count(
         "sparse_matmul"
     ) == 2
+
+
+def corner() -> np.ndarray:
+    """f32[32, 32] of blocks of 16 by 16 that are 0 but for one."""
+    w = np.zeros((32, 32), np.float32)
+    w[:16, 16:] = np.arange(256).reshape(16, 16)
+    return w
+
+
+def every_fourth(rows: int, terms: int) -> np.ndarray:
+    """2:4 along either axis, and not symmetric."""
+    w = np.zeros((rows, terms), np.float32)
+    w[::2, ::2] = np.arange(rows * terms // 4).reshape(rows // 2, -1)
+    return w
+
+
+@pytest.mark.parametrize("w", [corner(), every_fourth(32, 32), every_fourth(16, 32)], ids=["blocks", "2:4", "oblong"])
+def test_a_weight_that_is_summed_both_ways_is_stored_both_ways(w):
+    x = normal(2, 1, 3, w.shape[1])
+    graph = mg.trace(lambda x: (x @ w.T) @ w, x=f"f32[2,1,3,{w.shape[1]}]")
+    stage = run_pass("compress", compress, graph)  # its contract: outputs keep their types
+    assert sum(node.op in KINDS for node in stage.after.nodes) == (2 if len(w) == 32 else 1), "16 terms are no word of 2:4"
+    want, got = (mg.run(one, x=x)["out"] for one in (graph, stage.after))
+    assert want.shape == got.shape and np.abs(want - got).max() <= 1e-5 * np.abs(want).max()
+
+
+def stored_products():
+    x, w = normal(4, 64), normal(48, 64, seed=1)
+    yield from (product(op, x, pruned(op, 48, 64)) for op in KINDS)
+    yield from (packed_product(x, w, format) for format in FORMATS)
+
+
+@pytest.mark.parametrize("graph, inputs", [*stored_products()], ids=[*KINDS, *FORMATS])
+def test_the_rounding_bound_is_tight_enough_to_catch_a_mistake(graph, inputs):
+    node, (x, *stored) = graph.nodes[-1], inputs.values()
+
+    def call(x):
+        return OPS[node.op].numpy(x, *stored, **dict(node.value or ()))
+
+    right = call(x)
+    for number in (1.0, 1e-35, 1e35):  # what underflows and what overflows is part of it
+        scaled = [x * np.float32(number), *stored]
+        assert within_bound(node, scaled, call(scaled[0]))
+    assert within_bound(node, [x, *stored], right + np.spacing(np.abs(x).max()))
+    assert not within_bound(node, [x, *stored], call(np.where(np.arange(64) == 7, 0, x).astype(np.float32)))
+    assert not within_bound(node, [x, *stored], right * np.float32(1.01))
+    assert not check_cases([Case(graph, inputs)], "numpy")[0]
+
+
+@needs_c
+def test_the_back_ends_are_checked_on_stored_products():
+    cases = [Case(graph, inputs) for graph, inputs in stored_products()]
+    assert not any(check_cases(cases, "c"))
+
+
+def test_random_graphs_have_stored_products():
+    samples = (fusible_sample(5, index) for index in range(300))
+    found = {node.op for graph, *_ in samples for node in graph.nodes}
+    assert found >= {*KINDS, "packed_matmul"}
+
+
+def test_a_compressed_product_of_no_rows():
+    graph = mg.trace(lambda x: x @ corner(), x="f32[0,32]")
+    assert mg.run(compress(graph).graph, x=np.zeros((0, 32), np.float32))["out"].shape == (0, 32)
 
 
 @needs_c

@@ -24,6 +24,20 @@ def whole(text: str) -> int:
     return int(text)
 
 
+def positive(text: str) -> int:
+    """A whole number from 1 on."""
+    if not whole(text):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from 1 on")
+    return int(text)
+
+
+def given(text: str) -> str:
+    """A name that is not empty: an empty one, as of a shell's variable that is not set, must not pass for no option."""
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty, and a name is wanted")
+    return text
+
+
 class Parser(argparse.ArgumentParser):
     """Raises UsageError; knows its option names, to suggest one."""
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ..codegen.program import Call, cuda_program
 from ..ops import OPS, Kind
 from ..plan import Launch, Plan
+from ..run_c import culprit
 from ..types import TOKEN
 from .calls import PRODUCTS, calls, is_checked
 from .eager import Status, told
@@ -56,7 +57,7 @@ class Fused:
                     self.memory.value(name)
             return Step(one)
         launch, kernel, places = one
-        status = (self.status.of(launch.name),) if kernel.fails else ()
+        status = (self.status.of(culprit(self.plan, launch).name),) if kernel.fails else ()
         step = Step(launch, kernels[kernel.name], (kernel.grid,), kernel.block, places, status)
         fixed = all(buffer in self.memory.rows for buffer, _ in places)
         return step._replace(args=pointers(step, self.memory)) if fixed else step
@@ -139,7 +140,7 @@ def checked(plan: Plan, one: Call | Launch) -> list[str]:
     """The nodes of a launch that their values can make wrong."""
     if isinstance(one, Launch):
         return [name for name in one.nodes if is_checked(plan.nodes[name])]
-    return [one.launch.name] if one.kernel.fails else []
+    return [culprit(plan, one.launch).name] if one.kernel.fails else []
 
 
 def pointers(step: Step, memory: DeviceMemory) -> tuple:

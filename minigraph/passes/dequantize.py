@@ -156,8 +156,8 @@ def take_dequantized(node: Node, table: Node, indices: Node, env: Env) -> Rewrit
 def explain_dequantize(graph: Graph, name: str) -> str:
     """One sentence: what ``fuse_dequantize`` does with this product or take, and if nothing, why. Raises GraphError."""
     nodes = defs(graph)
-    if name not in nodes:
-        raise GraphError(f"no value is named '{name}'", hint=nearest(name, nodes) or "name a matmul or a take")
+    if not isinstance(name, str) or name not in nodes:
+        raise GraphError(f"no value is named '{name}'", hint=nearest(str(name), nodes) or "name a matmul or a take")
     env = Env(graph)
     env.defs.update(nodes)
     made = fuse_one(nodes[name], env)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from numbers import Real
+
 import numpy as np
 
+from ..errors import GraphError, nearest
 from ..ir import Graph, Node, defs
 from ..rebuild import Env, Result, Rewrite, rebuild
+from ..text import node_line
 from ..types import DTYPES, Const
 from .dequantize import around, scale_of
 from .quantize import constant, emit
@@ -71,13 +76,34 @@ def activations(graph: Graph) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def check_scales(graph: Graph, scales: dict[str, float]) -> None:
+    if not isinstance(scales, Mapping):
+        raise GraphError(f"scales are a dict of numbers by name, not {scales!r}", hint="calibrate measures them")
+    known = defs(graph)
+    for name, scale in scales.items():
+        if not isinstance(name, str) or name not in known:
+            raise GraphError(
+                f"there is a scale for '{name}', but no value is named so",
+                hint=nearest(str(name), known) or "activations(graph) names those that need one",
+            )
+        number = scale.item() if isinstance(scale, np.ndarray) and scale.ndim == 0 else scale
+        if not (isinstance(number, Real) and 0 < number <= float(np.finfo(np.float32).max) and np.float32(number)):
+            raise GraphError(
+                f"the scale of '{name}' is a float32 above 0, not {scale!r}",
+                line=node_line(known[name]),
+                hint="calibrate gives 1 where all samples are 0",
+            )
+
+
 def quantize_activations(graph: Graph, scales: dict[str, float]) -> Result:
     """Products of int8 weights in integers: a sum of int8 products in int32, as a float, times both scales.
 
     That is what matmul(x, dequantize(q, s)) becomes. ``scales`` gives each activation's scale, as ``calibrate``
     measures them; what is beyond 127 times that is clipped, and a product whose activation is not named stays. The
-    int32 sums are exact.
+    int32 sums are exact. Raises GraphError for a name that the graph does not have, and for a scale that is no number
+    above 0.
     """
+    check_scales(graph, scales)
 
     def visit(node: Node, env: Env) -> Rewrite | None:
         side = quantizable(node, env)

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import GraphError, nearest
 from ..formats import FORMATS, pack
 from ..ir import Graph, Node
 from ..ops import Attrs, infer, row
 from ..rebuild import Env, Result, Rewrite, rebuild
 from ..types import Const
-from .weights import weights
+from .weights import check_choice, check_least, weights
 
 
 def emit(env: Env, name: str, op: str, *inputs: Node, **attrs) -> Node:
@@ -41,15 +40,12 @@ def quantize_weights(graph: Graph, format: str = "q4_1x16", least: int = 4096) -
     ``dequantize`` with a scale max/127 for each column of the result). Products stay as they are, and read the
     expanded weights: see ``fuse_dequantize``. A matrix that is not whole blocks or not finite stays. Raises GraphError.
     """
-    if format != "i8" and format not in FORMATS:
-        raise GraphError(
-            f"there is no format '{format}'",
-            hint=nearest(format, ["i8", *FORMATS]) or "formats are i8 " + " ".join(FORMATS),
-        )
+    check_choice("format", format, ("i8", *FORMATS))
+    check_least(least)
     found = weights(graph)
 
     def visit(node: Node, env: Env) -> Rewrite | None:
-        if node.name not in found or node.op != "const" or node.type.size < least:
+        if node.name not in found or node.op != "const" or node.type.size < max(least, 1):
             return None
         array, axis = node.value.array, found[node.name]
         if not np.isfinite(array).all():

@@ -7,15 +7,16 @@ is among ``PASSES``: a user calls them, and measures what they cost.
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Real
 
 import numpy as np
 
-from ..errors import GraphError, nearest
+from ..errors import GraphError
 from ..ir import Graph, Node
 from ..rebuild import Env, Result, Rewrite, rebuild
 from ..sparse import GROUP, KEPT, TILE, WORD, compress_24, compress_blocks, is_24
 from .quantize import constant, emit
-from .weights import Side, sides, untransposed, weights
+from .weights import Side, check_choice, check_least, sides, untransposed, weights
 
 PAYS = 0.75  # blocks that are left from which on the dense product is as quick
 
@@ -64,16 +65,14 @@ def prune(graph: Graph, pattern: str = "2:4", keep: float = 0.5, least: int = 40
     last two keep a share ``keep``. Constants of fewer than ``least`` elements, or whose shape the pattern does not
     divide, stay as they are. The weights stay dense: see ``compress``. Raises GraphError.
     """
-    if pattern not in PATTERNS:
-        raise GraphError(
-            f"there is no pattern '{pattern}'", hint=nearest(pattern, PATTERNS) or "patterns are " + ", ".join(PATTERNS)
-        )
-    if not 0 <= keep <= 1:
-        raise GraphError(f"keep is a share from 0 to 1, not {keep}")
+    check_choice("pattern", pattern, PATTERNS)
+    check_least(least)
+    if not isinstance(keep, Real) or not 0 <= keep <= 1:
+        raise GraphError(f"keep is a share from 0 to 1, not {keep!r}")
     found = weights(graph)
 
     def visit(node: Node, env: Env) -> Rewrite | None:
-        if node.name not in found or node.op != "const" or node.type.size < least:
+        if node.name not in found or node.op != "const" or node.type.size < max(least, 1):
             return None
         rows = node.value.array if found[node.name] else node.value.array.T
         mask = PATTERNS[pattern](rows, keep)
@@ -91,15 +90,19 @@ def compress(graph: Graph, columns: int = 16) -> Result:
 
     2:4 weights become sparse_matmul; weights of which at most 3 in 4 blocks of 16 by ``columns`` are left become
     block_matmul. Zeros anywhere else are no pattern, and stay dense. Equal within the rounding bound for finite
-    activations: a zero that is skipped no longer makes NaN of inf.
+    activations: a zero that is skipped no longer makes NaN of inf. Raises GraphError.
     """
-    made: dict[str, tuple[tuple[Node, ...], str] | None] = {}  # a weight is compressed once, for all of its products
+    if not isinstance(columns, (int, np.integer)) or columns < 1:
+        raise GraphError(f"columns is a whole number from 1 up, not {columns!r}", hint="a block is 16 rows by columns")
+    columns = int(columns)
+    # a weight is compressed once for all products that sum along the same axis of it
+    made: dict[tuple[str, int], tuple[tuple[Node, ...], str] | None] = {}
 
     def visit(node: Node, env: Env) -> Rewrite | None:
         for side in sides(node, env) if node.op == "matmul" else []:
             if side.node.op != "const" or side.node.type.dtype != "f32" or not is_right(node, side, env):
                 continue
-            key = side.node.name
+            key = side.node.name, side.summed
             known = key in made
             if not known:
                 rows = side.node.value.array if side.summed else np.ascontiguousarray(side.node.value.array.T)

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from numbers import Real
 from typing import NamedTuple
 
+from ..errors import GraphError, nearest
 from ..ir import Graph, Node, defs
 from ..rebuild import Env
 
 # a matmul's flag for each operand, and the axis that is summed without it
 SIDES = (("transpose_a", 1), ("transpose_b", 0))
+
+
+def check_choice(what: str, given: object, known: Iterable[str]) -> None:
+    """Raise GraphError where ``given`` is none of the ``known``, which are called ``what``s."""
+    if not isinstance(given, str) or given not in known:
+        raise GraphError(
+            f"there is no {what} '{given}'", hint=nearest(str(given), known) or f"{what}s are " + ", ".join(known)
+        )
+
+
+def check_least(least: object) -> None:
+    """Raise GraphError where the smallest size of a weight is no number."""
+    if not isinstance(least, Real) or least != least:
+        raise GraphError(f"least is a number of elements, not {least!r}", hint="the default is 4096; 1 takes every weight")
 
 
 def weights(graph: Graph) -> dict[str, int]:

@@ -80,11 +80,19 @@ def _load(path: Path, kernels: tuple[Kernel, ...]) -> Module:
 
 
 def _compile(compiler: str, text: str, source: str, path: Path) -> Path:
-    done = subprocess.run([compiler, *FLAGS, "-", "-o", str(path), "-lm"], input=text.encode(), capture_output=True,
-                          env={**os.environ, "LC_ALL": "C"})  # fmt: skip
-    if done.returncode:
-        raise ShimError(_refusal(done.stderr.decode(errors="replace"), source))
+    try:
+        done = subprocess.run([compiler, *FLAGS, "-", "-o", str(path), "-lm"], input=text.encode(), capture_output=True,
+                              env={**os.environ, "LC_ALL": "C"})  # fmt: skip
+    except OSError as error:
+        raise ShimError(f"the C++ compiler `{compiler}` cannot be started: {error.strerror or error}.{_advice()}") from error
+    if done.returncode or not path.exists():
+        silent = f"`{compiler}` ended with status {done.returncode} and made nothing.{_advice()}"
+        raise ShimError(_refusal(done.stderr.decode(errors="replace").strip() or silent, source))
     return path
+
+
+def _advice() -> str:
+    return " Unset CXX, which names it, so that g++ is looked for." if os.environ.get("CXX") else " Install g++ from your system."
 
 
 def _refusal(log: str, source: str) -> str:
