@@ -106,7 +106,7 @@ def contenders(task: Task, threads: int, chosen: Iterable[str] = ()) -> dict[str
     arrays = [in_line(rng.standard_normal(shape).astype(np.float32)) for shape in task.shapes]
     found: dict[str, Callable] = {"numpy": lambda: task.function(*arrays)}
     if task.out:
-        buffer = in_line(np.zeros(task.shapes[0], np.float32))
+        buffer = in_line(np.zeros(task.shapes[0], np.float32), arrays[0].ctypes.data)
         found["numpy out="] = lambda: task.out(buffer, *arrays)
     graph = trace(task.function, *(spec(f"f32[{','.join(map(str, shape))}]") for shape in task.shapes))
     bound = compile(graph, backend="c", threads=threads).bind(dict(zip([node.name for node in graph.inputs], arrays)))
@@ -114,7 +114,7 @@ def contenders(task: Task, threads: int, chosen: Iterable[str] = ()) -> dict[str
     want = task.function(*arrays)
     check(task, "minigraph c", next(iter(bound.outputs.values())), want, bound)
     if "chain" in task.name:
-        target = in_line(np.zeros_like(arrays[0]))
+        target = in_line(np.zeros_like(arrays[0]), arrays[0].ctypes.data)
         found["copy"] = lambda: np.copyto(target, arrays[0])  # read once, write once: nothing can be faster
     for name, (run, result) in peers.contenders(chosen, task.name, task.function, arrays, threads).items():
         check(task, name, result(), want)
@@ -122,9 +122,10 @@ def contenders(task: Task, threads: int, chosen: Iterable[str] = ()) -> dict[str
     return found
 
 
-def in_line(array: np.ndarray) -> np.ndarray:
-    """A copy that starts with a line of the cache: where an array happens to lie would favour one contender or another."""
-    copy = aligned(array.nbytes).view(array.dtype).reshape(array.shape)
+def in_line(array: np.ndarray, read: int = 0) -> np.ndarray:
+    """A copy that starts with a line of the cache: where an array happens to lie would favour one contender or another.
+    ``read``: the address of what is read while it is written."""
+    copy = aligned(array.nbytes, read).view(array.dtype).reshape(array.shape)
     copy[...] = array
     return copy
 

@@ -24,6 +24,7 @@ POISON = 0xFF  # NaN in every float, -1 in integers: it hides in no sum
 
 
 PACKED = 4096  # bytes from which on a constant is copied, and an output is aligned
+PAGE = 4096  # bytes
 HUGE = 1 << 22  # bytes from which on NumPy asks for large pages by itself
 
 
@@ -67,11 +68,12 @@ class Memory:
         """Take the inputs, and fresh arrays for the outputs."""
         for name, array in inputs.items():
             self.flat[name] = np.require(array, requirements="CA").reshape(-1)
+        read = next((self.flat[name].ctypes.data for name in inputs if self.flat[name].nbytes >= PACKED), 0)
         for name, region in self.plan.regions.items():
             if region.where == "output":
                 size, dtype = self.plan.type(name).size, self.dtype(name)
                 large = region.nbytes >= PACKED  # for a small one this would cost more than it brings
-                self.flat[name] = aligned(size * dtype.itemsize).view(dtype) if large else np.empty(size, dtype)
+                self.flat[name] = aligned(size * dtype.itemsize, read).view(dtype) if large else np.empty(size, dtype)
 
     def array(self, access: Access) -> np.ndarray:
         flat = self.flat[access.buffer]
@@ -93,10 +95,16 @@ class Memory:
         return result
 
 
-def aligned(size: int) -> np.ndarray:
-    """So many bytes, at an address that ALIGNMENT divides: a vector register is then filled from one line of the cache."""
-    room = np.empty(size + ALIGNMENT, np.uint8)
+def aligned(size: int, read: int = 0) -> np.ndarray:
+    """So many bytes, at an address that ALIGNMENT divides: a vector register is then filled from one line of the cache.
+
+    ``read``: the address of what is read while this is written. A processor takes a load for one of what it has just
+    stored where the last twelve bits of the addresses agree, and waits; so they are half a page apart.
+    """
+    room = np.empty(size + ALIGNMENT + (PAGE if read else 0), np.uint8)
     first = -room.ctypes.data % ALIGNMENT
+    if read:
+        first += (read + PAGE // 2 - room.ctypes.data - first) % PAGE // ALIGNMENT * ALIGNMENT
     return room[first:first + size]
 
 
