@@ -276,8 +276,8 @@ print(f"the rest is {plain / quick:.1f} times as fast, and all together"
       f" {(products + plain) / (products + quick):.2f} times")
 # %% [markdown]
 # The last number is small, however quick the fused kernels are. What a part can win is bounded by its share: **Amdahl's law**.
-# Fusion wins where trips decide, in element-wise chains over large arrays, and where launches or calls do: in small arrays, and at a
-# batch of one. In wide products, the library decides.
+# Fusion wins where trips decide, in element-wise chains over large arrays, and where launches or calls do: in small arrays, at batch
+# one. In wide products, the library decides.
 #
 # ## Write it
 #
