@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from .ending import quietly
 from .sources import Cell, chapters, read_cells
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -98,4 +99,4 @@ def execute(notebook, folder: Path) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(build(sys.argv[1:]))
+    sys.exit(quietly(lambda: build(sys.argv[1:])))

@@ -76,6 +76,8 @@ def lab(args: list[str]) -> int:
     first = min(ROOT.glob("notebooks/00*.ipynb"), default=None)
     if first:
         command.append(f"--LabApp.default_url=/lab/tree/notebooks/{first.name}")
+    if hasattr(os, "geteuid") and os.geteuid() == 0 and "--allow-root" not in args:
+        command.append("--allow-root")  # JupyterLab refuses root without it, and a container often has nobody else
     sys.stdout.flush()
     return run([*command, *args])
 
@@ -100,7 +102,13 @@ def copy_exercises() -> int:
 
 
 def grade(args: list[str]) -> int:
-    """Grade with the environment's Python."""
+    """Grade with the environment's Python, which is not made for a command line that is wrong."""
+    if not args:
+        print("usage: python3 -m course grade FOLDER [EXERCISE ...]", file=sys.stderr)
+        return 2
+    if not (ROOT / args[0]).is_dir():
+        print(f"{args[0]} is not a folder.", file=sys.stderr)
+        return 2
     environment.prepare()
     sys.stdout.flush()
     return run([PYTHON, "-m", "course.grade", *args])

@@ -12,6 +12,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
+from .ending import Told
 from .progress import StepFailed, step
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -189,3 +190,5 @@ def run(command: list) -> int:
             return status if status >= 0 else 128 - status  # ended by a signal: the shell's convention
         except KeyboardInterrupt:
             pass  # Ctrl-C reaches the command too, and what it means is up to the command
+        except Told as signal:
+            process.send_signal(signal.number)  # `kill` reaches this process alone

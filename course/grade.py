@@ -5,6 +5,8 @@ import sys
 import time
 from pathlib import Path
 
+from .ending import quietly
+
 SUFFIXES = (".ipynb", ".py")
 LARGEST = 64 * 2**20  # bytes of one file
 
@@ -37,7 +39,8 @@ def main(args: list[str]) -> int:
     folder = Path(args[0]) if args else None
     if folder is None or not folder.is_dir() or unknown:
         print("usage: python3 -m course grade FOLDER [EXERCISE ...]" if folder is None else
-              f"{folder} is not a folder." if not folder.is_dir() else f"There is no exercise '{unknown[0]}'.", file=sys.stderr)
+              f"{folder} is not a folder." if not folder.is_dir() else
+              f"There is no exercise '{unknown[0]}'; there are {', '.join(EXERCISES)}.", file=sys.stderr)
         return 2
     found = submissions(folder)
     if not found:
@@ -89,4 +92,4 @@ def write_report(path: Path, grades) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(quietly(lambda: main(sys.argv[1:])))

@@ -146,10 +146,10 @@ def bench_cpu() -> list[Row]:
 
 
 def bench_memory() -> list[Row]:
-    """Planners against instances; see ``minigraph.bench_memory``."""
+    """Planners against instances; see ``minigraph.bench_memory``. Says on standard error where the instances are missing."""
     from .bench_memory import bench_memory
 
-    return bench_memory()
+    return bench_memory(tell=lambda text: print(text, file=sys.stderr, flush=True))
 
 
 # each gives the rows of one table, or several tables by name

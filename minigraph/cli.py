@@ -23,7 +23,7 @@ from .command.arrays import read_inputs, write_npz
 from .errors import MinigraphError, MinigraphWarning, nearest
 from .files import save
 from .ir import Graph
-from .command.options import UsageError, arg, given, positive, read_options, whole
+from .command.options import UsageError, above_zero, arg, given, positive, read_options, whole
 from .pipeline import DEFAULT, Optimized, optimize
 from .backends import compile
 from .run_numpy import stats
@@ -32,6 +32,7 @@ from .text import print_diff, print_graph
 from .types import type_of
 
 LINES = 200  # array elements that `run` prints before it leaves the middle out
+BUFFERS = 40  # that `plan` prints with their offsets
 
 
 def out(text: str) -> None:
@@ -107,6 +108,10 @@ def run(args) -> None:
 
 
 def why(args) -> None:
+    if "=" in args.name:
+        name = next((text for text in args.types if "=" not in text), "NAME")
+        raise UsageError(f"'{args.name}' is not the name of a value, which comes before the types:"
+                         f" minigraph why {args.target} {name} '{args.name}'")
     out(optimized(args).why(args.name) + "\n")
 
 
@@ -165,9 +170,13 @@ def plan(args) -> None:
 
     if args.planner not in PLANNERS:
         raise UsageError(f"there is no planner '{args.planner}': " + (nearest(args.planner, PLANNERS) or f"there are {', '.join(PLANNERS)}"))
+    unused = [f"--{name}" for name in ("seconds", "seed", "capacity") if getattr(args, name) is not None]
+    if unused and args.planner != "exact":
+        is_, it = ("is", "it") if len(unused) == 1 else ("are", "them")
+        raise UsageError(f"{' and '.join(unused)} {is_} of the search: add --planner exact, or leave {it} out")
     buffers = read_instance(args.file)
     start = time.process_time()
-    found = plan_memory(buffers, args.planner, seconds=args.seconds, seed=args.seed, capacity=args.capacity)
+    found = plan_memory(buffers, args.planner, seconds=args.seconds or 30.0, seed=args.seed or 0, capacity=args.capacity)
     seconds = round(time.process_time() - start, 2)
     if args.draw:
         from .drawing import draw_memory
@@ -176,10 +185,15 @@ def plan(args) -> None:
     ratio = found.footprint / found.lower_bound if found.lower_bound else 1.0
     row = {"footprint": found.footprint, "lower_bound": found.lower_bound, "ratio": round(ratio, 4), "optimal": found.optimal,
            "planner": found.planner, "seconds": seconds}
-    out(tables.to_json({**row, "offsets": dict(zip((b.name for b in buffers), found.offsets))}) if args.json else tables.table([row]))
+    if args.json:
+        return out(tables.to_json({**row, "offsets": dict(zip((b.name for b in buffers), found.offsets))}))
+    rows = [{"id": b.name, "lower": b.start, "upper": b.end, "size": b.size, "offset": offset} for b, offset in zip(buffers, found.offsets)]
+    out(tables.table(rows) if len(rows) <= BUFFERS else f"{len(rows):,} buffers: --json prints their offsets\n")
+    out("\n" + tables.table([row]))
 
 
 def generate(args) -> None:
+    from . import compiler
     from .models.compiled import generate
 
     if args.threads and args.backend not in (None, "c"):
@@ -189,12 +203,17 @@ def generate(args) -> None:
     extra = {"on_optimized": lambda done: complain(tables.table(tables.pass_rows(done)))} if args.stats else {}
     pieces = start = 0
     extra |= {"backend": args.backend or "", "threads": args.threads or 1} if args.backend or args.threads else {}
-    for piece in generate(" ".join(args.prompt), tokens=args.tokens, plain=args.plain, **extra):
-        start = start or time.perf_counter()  # the first token waits for the whole prompt: it is not counted
-        pieces += 1
-        out(piece)
-        sys.stdout.flush()
+    cut: list[str] = []
+    with compiler.telling(lambda: complain("compiling the model's graph: some seconds, and once only ...")):
+        for piece in generate(" ".join(args.prompt), tokens=args.tokens, plain=args.plain, on_cut=cut.append, **extra):
+            start = start or time.perf_counter()  # the first token waits for the whole prompt: it is not counted
+            pieces += 1
+            out(piece)
+            sys.stdout.flush()
     out("\n")
+    sys.stdout.flush()
+    if cut:
+        complain(f"[{cut[0]}{'; --tokens takes more' if args.tokens else ''}]")
     if args.stats and pieces > 1:
         complain(f"{(pieces - 1) / (time.perf_counter() - start):.1f} tokens/s after the first")
 
@@ -235,7 +254,7 @@ def bench(args) -> None:
 
 
 def fuzz(argv: list[str]) -> int:
-    if any(argument.startswith("--backend") for argument in argv):
+    if any(argument.partition("=")[0] == "--backend" for argument in argv):
         from .fuzz_backends import main
     else:
         from .fuzz import main
@@ -247,7 +266,7 @@ def fuzz(argv: list[str]) -> int:
 
 TARGET = (
     arg("target", type=given, metavar="TARGET", help="FILE.mg, - for standard input, or FILE.py:function (the file is run)"),
-    arg("types", metavar="NAME=TYPE", nargs="*", default=[], help="a type for each parameter of a Python function, like x=f32[8,4]"),
+    arg("types", metavar="NAME=TYPE", nargs="*", default=[], help="a type for each parameter of a Python function, like 'x=f32[8,4]'"),
     arg("--spec", metavar="NAME=TYPE", action="append", default=[], help="the same as an option"),
 )
 PASSES = (
@@ -293,8 +312,8 @@ COMMANDS: dict[str, tuple[Callable, str, tuple | None]] = {
     "plan": (plan, "place buffers in memory: FILE.csv with the columns id, lower, upper, size", (
         arg("file", type=given, metavar="FILE.csv"), arg("--planner", default="best_of_orders", metavar="NAME",
             help="naive, first_fit, best_fit, greedy_by_size, greedy_by_breadth, best_of_orders (default) or exact"),
-        arg("--seconds", type=float, default=30.0, metavar="N", help="of computing, for exact (default: 30)"),
-        arg("--seed", type=whole, default=0, metavar="N", help="for exact (default: 0)"),
+        arg("--seconds", type=above_zero, metavar="N", help="of computing, for exact (default: 30)"),
+        arg("--seed", type=whole, metavar="N", help="for exact (default: 0)"),
         arg("--capacity", type=whole, metavar="BYTES", help="exact stops where this is enough"),
         arg("--draw", type=given, metavar="OUT.svg", help="the buffers as rectangles: time by offset"), JSON)),
     "generate": (generate, "let SmolLM2-135M answer a prompt, through its optimized graph", (
@@ -316,7 +335,7 @@ COMMANDS: dict[str, tuple[Callable, str, tuple | None]] = {
 
 EXAMPLES = """\
 examples:
-  minigraph show model.py:mlp x=f32[8,4] w=f32[4,4] --origins
+  minigraph show model.py:mlp 'x=f32[8,4]' 'w=f32[4,4]' --origins
   minigraph opt a4.mg --fast nsz,nnan,ninf
   minigraph opt a4.mg --quiet | minigraph run - --input x=random
   minigraph why a4.mg h

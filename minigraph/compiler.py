@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import hashlib
@@ -13,12 +14,15 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 
 from .dialect import C_FLAGS
 from .errors import MinigraphError, MinigraphWarning
 
 NAMES = ("cc", "gcc", "clang")
+TELL: ContextVar[Callable[[], object]] = ContextVar("TELL", default=lambda: None)  # called before something is built
 
 
 class CompilerError(MinigraphError):
@@ -45,6 +49,16 @@ def need_compiler() -> tuple[str, ...]:
         raise CompilerError("there is no C compiler on this machine: install gcc or clang, or `pip install ziglang`;"
                             " everything also runs with backend='numpy'")
     return command
+
+
+@contextlib.contextmanager
+def telling(tell: Callable[[], object]) -> Iterator[None]:
+    """Call ``tell`` whenever a library is about to be built, which takes seconds, and not found in the cache."""
+    token = TELL.set(tell)
+    try:
+        yield
+    finally:
+        TELL.reset(token)
 
 
 @functools.lru_cache(maxsize=None)
@@ -110,6 +124,7 @@ def entry(source: str, flags: list[str]) -> Path:
 def load(source: str, flags: list[str], path: Path) -> ctypes.CDLL:
     """The library in this place, built where there is no whole one. Raises OSError where the place is of no use."""
     if not is_whole(path):
+        TELL.get()()
         make(source, flags, path)
     return ctypes.CDLL(str(path))
 

@@ -259,5 +259,16 @@ def main() -> int:
     return 1 if missing else 0
 
 
+def quietly() -> int:
+    """`main`; where its output is a closed pipe, as under `| head`, 141 without a word."""
+    try:
+        status = main()
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that Python's own last flush is silent
+        return 141
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(quietly())

@@ -1,6 +1,6 @@
 """Random graphs with hostile values, and the question whether the passes keep every bit.
 
-    python -m minigraph.fuzz --graphs 200000 --seed 0
+    minigraph fuzz --graphs 200000 --seed 0
 
 Graph number i of seed s depends on (s, i) alone, so a failure is found again by ``--start i --graphs 1``. A failing
 graph is printed with its inputs, and again after everything that the failure does not need has been taken away.
@@ -8,7 +8,6 @@ graph is printed with its inputs, and again after everything that the failure do
 
 from __future__ import annotations
 
-import argparse
 import io
 import sys
 import time
@@ -22,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import formats, orderless
+from .command.options import arg, positive, read_options, whole
 from .errors import CheckFailed, MinigraphError
 from .ir import Graph, Node, defs
 from .ops import OPS, Kind
@@ -464,15 +464,23 @@ def fuzz(graphs: int, seed: int = 0, start: int = 0, jobs: int = 1, say: Callabl
     return tally
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """The command; its exit status is 1 where a promise does not hold."""
-    parser = argparse.ArgumentParser(prog="minigraph fuzz", description="Random graphs against the promises of the passes.")
-    parser.add_argument("--graphs", type=int, default=10_000, help="how many (default 10,000)")
-    parser.add_argument("--seed", type=int, default=0, help="which random graphs (default 0)")
-    parser.add_argument("--start", type=int, default=0, help="the first graph's number (default 0)")
-    parser.add_argument("--jobs", type=int, default=1, help="processes (default 1)")
-    parser.epilog = "With --backend numpy, c or cuda: the promises of fusion, plans and back ends; see --backend c --help."
-    options = parser.parse_args(arguments)
+def how_many(graphs: int) -> tuple:
+    """The arguments of every kind of fuzzing; ``graphs`` by default."""
+    return (
+        arg("--graphs", type=positive, default=graphs, metavar="N", help=f"how many (default: {graphs:,})"),
+        arg("--seed", type=whole, default=0, metavar="N", help="which random graphs (default: 0)"),
+        arg("--start", type=whole, default=0, metavar="N", help="the first graph's number (default: 0)"),
+        arg("--jobs", type=positive, default=1, metavar="N", help="processes (default: 1)"),
+    )
+
+
+ARGUMENTS = (*how_many(10_000), arg("--backend", metavar="NAME", help="numpy, c or cuda: the promises of fusion, plans and that back end"
+             " instead; `minigraph fuzz --backend c --help` has its options"))  # `cli` looks for it: it is never read here
+
+
+def main(arguments: list[str]) -> int:
+    """The command; its exit status is 1 where a promise does not hold. Raises UsageError."""
+    options = read_options("fuzz", "random graphs against the promises of the passes", ARGUMENTS, arguments)
     tally = fuzz(options.graphs, options.seed, options.start, options.jobs, lambda line: print(line, flush=True))
     unused = [rule.name for rule in RULES if not rule.flags and rule.name not in tally.rules]
     exact = sum(not rule.flags for rule in RULES)
@@ -484,4 +492,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit("Start it as `minigraph fuzz`: the command line is above this file.")

@@ -9,22 +9,24 @@ not need has been taken away.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 import traceback
 from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 
 import numpy as np
 
 from .check_backends import BACKENDS, Case, check_cases
-from .command.options import whole
+from .command.options import arg, read_options
 from .dialect import C_FLAGS
 from .errors import MinigraphError
 from .fusible_graphs import fusible_sample
 from .fusion import ROWS
-from .fuzz import Finding, shrink
+from .fuzz import Finding, how_many, shrink
 from .ir import Graph
 from .random_graphs import sample
 from .text import print_graph
@@ -124,23 +126,30 @@ def run_chunk(seed: int, indices: range, backend: str, options: dict) -> tuple[C
     return tally, reports
 
 
-def main(arguments: list[str] | None = None) -> int:
+def run_chunks(chunks: list[range], jobs: int, seed: int, backend: str, options: dict) -> Iterator[tuple[Counter, list[str]]]:
+    """What ``run_chunk`` gives for each chunk in turn, ``jobs`` of them at a time."""
+    if jobs == 1:
+        yield from (run_chunk(seed, chunk, backend, options) for chunk in chunks)
+        return
+    with ProcessPoolExecutor(jobs) as pool:
+        yield from pool.map(partial(run_chunk, seed, backend=backend, options=options), chunks)
+
+
+ARGUMENTS = (
+    arg("--backend", choices=tuple(BACKENDS), required=True, help="cuda: the CUDA source, run on the CPU"), *how_many(1000),
+    arg("--strong", action="store_true", help="c: compile as for use (-O3), which takes longer"),
+)  # fmt: skip
+
+
+def main(arguments: list[str]) -> int:
     """The command; its exit status is 1 where something is wrong. Raises MinigraphError where no graph can be checked."""
-    parser = argparse.ArgumentParser(
-        prog="minigraph fuzz", description="Random graphs through fusion, the plan and a back end."
-    )
-    parser.add_argument("--backend", choices=BACKENDS, required=True, help="cuda: the CUDA source, run on the CPU")
-    parser.add_argument("--graphs", type=whole, default=1000, help="how many (default 1,000)")
-    parser.add_argument("--seed", type=int, default=0, help="which random graphs (default 0)")
-    parser.add_argument("--start", type=whole, default=0, help="the first graph's number (default 0)")
-    parser.add_argument("--strong", action="store_true", help="c: compile as for use (-O3), which takes longer")
-    options = parser.parse_args(arguments)
+    options = read_options("fuzz", "random graphs through fusion, the plan and a back end", ARGUMENTS, arguments)
     extra = {"flags": C_FLAGS} if options.strong and options.backend == "c" else {}
     check_works(options.backend, extra)
     tally, began, told = Counter(), time.monotonic(), 0.0
     end = options.start + options.graphs
-    for start in range(options.start, end, BATCH):
-        part, reports = run_chunk(options.seed, range(start, min(start + BATCH, end)), options.backend, extra)
+    chunks = [range(start, min(start + BATCH, end)) for start in range(options.start, end, BATCH)]
+    for part, reports in run_chunks(chunks, options.jobs, options.seed, options.backend, extra):
         tally.update(part)
         for report in reports:
             print(report, flush=True)
@@ -161,4 +170,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit("Start it as `minigraph fuzz`: the command line is above this file.")

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from . import orderless
+from .command.options import positive, whole
 from .errors import MinigraphError
 from .fuzz import Finding, check_pass, evaluate, is_loose, shrink, within_bound
 from .ir import Graph, defs
@@ -146,9 +147,9 @@ def describe(index: int, seed: int, findings: list[Finding]) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """The command; its exit status is 1 where a promise does not hold."""
     parser = argparse.ArgumentParser(prog="python -m minigraph.fuzz_layout", description="layout on random graphs.")
-    parser.add_argument("--graphs", type=int, default=5_000, help="how many (default 5,000)")
-    parser.add_argument("--seed", type=int, default=0, help="which random graphs (default 0)")
-    parser.add_argument("--start", type=int, default=0, help="the first graph's number (default 0)")
+    parser.add_argument("--graphs", type=positive, default=5_000, help="how many (default 5,000)")
+    parser.add_argument("--seed", type=whole, default=0, help="which random graphs (default 0)")
+    parser.add_argument("--start", type=whole, default=0, help="the first graph's number (default 0)")
     options = parser.parse_args(arguments)
     tally = Tally()
     for index in range(options.start, options.start + options.graphs):

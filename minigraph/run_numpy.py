@@ -18,7 +18,7 @@ from .errors import MinigraphError, RunError, brief, nearest
 from .ir import Graph, Node, defs
 from .ops import OPS, Kind
 from .text import node_line
-from .types import DTYPES
+from .types import DTYPES, Type
 from .verify import check_donate, verify
 
 RUN_TIME = (ValueError, IndexError, ZeroDivisionError, OverflowError, MemoryError)  # what NumPy raises for some values
@@ -92,6 +92,14 @@ class OneAtATime:
         return OneAtATime, ()
 
 
+def as_wanted(dtype: np.dtype, type: Type) -> str:
+    """What to try with an array of the right shape and of this dtype; nothing where that would lose more than digits."""
+    wanted = np.dtype(DTYPES[type.dtype])
+    if dtype == object or not np.can_cast(dtype, wanted, "same_kind"):
+        return ""
+    return f": add .astype(np.{wanted.name})" if hasattr(np, wanted.name) else f": add .astype('{wanted.name}')"
+
+
 class Signature:
     """The inputs of a graph, and which of them are given away: what every executable asks of its caller."""
 
@@ -127,7 +135,8 @@ class Signature:
             except Exception as error:  # of whatever library the value comes from
                 raise RunError(f"input '{name}' is {type}, but no array can be made of what was given: {error}") from error
             if array.dtype != DTYPES[type.dtype] or array.shape != type.shape:
-                raise RunError(f"input '{name}' is {type}, but an array {array.dtype}{list(array.shape)} was given")
+                raise RunError(f"input '{name}' is {type}, but an array {array.dtype}{list(array.shape)} was given"
+                               + (as_wanted(array.dtype, type) if array.shape == type.shape else ""))
             if name in self.donate and (trouble := why_not_written(array)):
                 raise RunError(f"input '{name}' is donated, so it is written to, but {trouble}")
             arrays.append(array)

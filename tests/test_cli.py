@@ -180,6 +180,16 @@ def test_python_m_minigraph_is_quick_and_imports_no_more_than_it_needs(here):
         (["plan", "a.csv", "--draw"], "--draw"), (["bench", "gpu", "--out"], "--out"))),
     (["code", "waste.mg", "--threads", "0"], "'0' is not a whole number from 1 on"),
     (["generate", "hello", "--threads", "0"], "'0' is not a whole number from 1 on"),
+    *((["fuzz", *backend, option, value], f"'{value}' is not a whole number from {least} on")
+      for backend in ([], ["--backend", "numpy"]) for option, value, least in (
+          ("--graphs", "-4", 0), ("--graphs", "0", 1), ("--graphs", "x", 0), ("--jobs", "0", 1), ("--seed", "-1", 0), ("--start", "-1", 0))),
+    (["fuzz", "--backend", "zz"], "argument --backend: invalid choice: 'zz'"),
+    (["fuzz", "--backends", "c"], "unknown option '--backends': did you mean '--backend'?"),
+    (["fuzz", "--strong"], "unknown option '--strong'"),
+    *((["plan", "a.csv", "--planner", "exact", "--seconds", value], f"'{value}' is not a number above 0") for value in ("-1", "0", "x", "nan", "inf")),
+    (["plan", "a.csv", "--capacity", "10"], "--capacity is of the search: add --planner exact, or leave it out"),
+    (["plan", "a.csv", "--seconds", "1", "--seed", "0"], "--seconds and --seed are of the search: add --planner exact, or leave them out"),
+    (["why", "model.py:mlp", "x=f32[8,4]", "w=f32[4,4]", "y"], "comes before the types: minigraph why model.py:mlp y 'x=f32[8,4]'"),
     (["code", "waste.mg", "--threads", "2", "--dialect", "cuda"], "--threads is of C"),
     (["generate", "hello", "--threads", "2", "--backend", "numpy"], "--threads is of the back end c"),
     (["generate", "hello", "--plain", "--backend", "c"], "it goes with neither --backend nor --threads"),
@@ -272,8 +282,8 @@ def test_postponed_annotations_and_modules_beside_the_file(ok, here):
     (["model.py:mpl"], "no function 'mpl': did you mean 'mlp'?"),
     (["model.py:zzzzz"], "its functions are mlp, defaults"),
     (["model.py:table"], "'table' in model.py is of type dict, not a function"),
-    (["model.py:mlp"], "needs the types of x: add them to the command, like x=f32[8,4]"),
-    (["model.py:mlp", "x"], "'x' is not NAME=TYPE"),
+    (["model.py:mlp"], "needs the types of x: add them to the command, like 'x=f32[8,4]'"),
+    (["model.py:mlp", "x"], "'x' is not NAME=TYPE, like 'x=f32[8,4]'"),
     (["model.py:mlp", "x=f32"], "x=f32: 'f32' is not a type"),
     (["model.py:mlp", "x=f23[2]"], "x=f23[2]: unknown dtype 'f23'\n  did you mean 'f32'?"),
     (["model.py:mlp", "x=f32[2,4]", "--spec", "x=f32[2,4]"], "'x' is given two types"),
@@ -560,15 +570,21 @@ def test_draw(ok, here):
 
 
 def test_generate_streams_text_and_counts_on_standard_error(cmd, monkeypatch):
+    from minigraph import compiler
+
     asked = {}
 
-    def generate(prompt, tokens, plain, on_optimized=None):
+    def generate(prompt, tokens, plain, on_cut, on_optimized=None):
         asked.update(prompt=prompt, tokens=tokens, plain=plain)
+        if tokens == 3:
+            compiler.TELL.get()()
         if on_optimized:
             from minigraph import optimize
 
             on_optimized(optimize(parse(WASTE)))
         yield from ("A ", "compiler")
+        if tokens == 3:
+            on_cut("the answer stops here, at the limit of 3 tokens")
 
     monkeypatch.setitem(sys.modules, "minigraph.models.compiled", types.SimpleNamespace(generate=generate))
     assert cmd("generate", "What is", "it?") == (0, "A compiler\n", "")
@@ -576,7 +592,8 @@ def test_generate_streams_text_and_counts_on_standard_error(cmd, monkeypatch):
     status, out, err = cmd("generate", "--tokens", "3", "--plain", "--stats", "--", "-x")
     assert (status, out) == (0, "A compiler\n")
     assert asked == {"prompt": "-x", "tokens": 3, "plain": True}
-    assert err.startswith("pass") and "tokens/s" in err
+    assert err.startswith("compiling the model's graph") and "\npass " in err and "tokens/s" in err
+    assert "[the answer stops here, at the limit of 3 tokens; --tokens takes more]" in err
 
 
 def test_doctor(cmd, monkeypatch):
@@ -609,6 +626,34 @@ def test_fuzz_gets_its_own_arguments_and_its_status_counts(cmd, monkeypatch):
 
 def test_fuzz_itself(ok):
     assert "5 graphs" in ok("fuzz", "--graphs", "5")
+
+
+def test_back_ends_are_fuzzed_by_several_processes_as_by_one(ok):
+    argv = ("fuzz", "--backend", "numpy", "--graphs", "120")
+    assert ok(*argv, "--jobs", "2") == ok(*argv)
+    assert all("--jobs" in ok("fuzz", *backend, "--help") for backend in ((), ("--backend", "c")))
+
+
+def test_plan_prints_offsets_of_a_few_buffers(ok, here):
+    (here / "few.csv").write_text("id,lower,upper,size\na,0,2,4\nb,1,3,8\nc,2,4,4\n")
+    for planner in ("exact", "greedy_by_size"):
+        rows = [line.split() for line in ok("plan", "few.csv", "--planner", planner).splitlines()]
+        assert rows[0] == ["id", "lower", "upper", "size", "offset"] and [row[:4] for row in rows[1:4]] == [
+            ["a", "0", "2", "4"], ["b", "1", "3", "8"], ["c", "2", "4", "4"]]
+        assert {row[0]: int(row[4]) for row in rows[1:4]} == json.loads(ok("plan", "few.csv", "--planner", planner, "--json"))["offsets"]
+        assert rows[5][0] == "footprint" and rows[6][0] == "12"
+    (here / "many.csv").write_text("id,lower,upper,size\n" + "".join(f"b{i},{i},{i + 1},4\n" for i in range(41)))
+    assert ok("plan", "many.csv").startswith("41 buffers: --json prints their offsets\n\nfootprint")
+
+
+def test_bench_memory_knows_where_its_instances_are(here, monkeypatch):
+    from minigraph import bench_memory
+
+    monkeypatch.setattr(bench_memory, "real_graphs", lambda: [])
+    monkeypatch.setattr(bench_memory, "planned", lambda name, *rest: {"instance": name})
+    said: list[str] = []
+    assert len(bench_memory.bench_memory(tell=said.append)) > 5 and not said
+    assert bench_memory.bench_memory(here, tell=said.append) == [] and "instances are left out" in said[0]
 
 
 @pytest.mark.parametrize("argv, variable, said", [

@@ -156,6 +156,17 @@ def test_a_benchmark_can_be_refuted_and_is_not_given_away(one):
         api.refute_benchmark(one.function, first, 3)
 
 
+def test_a_function_that_cannot_be_refuted_gets_the_names_of_those_that_can():
+    def fold(graph):
+        return graph
+
+    for call, known in ((lambda: api.refute(fold, None), api.REFUTATIONS), (lambda: api.refute_trace(fold), api.BAKED),
+                        (lambda: api.refute_benchmark(fold, "", ""), api.BENCHMARKS)):
+        with pytest.raises(api.LearnerError) as caught:
+            call()
+        assert f"They are {', '.join(known)}." in str(caught.value)
+
+
 def broken(one):
     """The graph that the solution's notebook gives."""
     names = {key: getattr(prelude, key) for key in prelude.__all__} | {node.name: node for node in one.start.nodes}

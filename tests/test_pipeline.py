@@ -26,7 +26,7 @@ from minigraph.types import same_bits
 
 
 def test_every_promise_on_random_graphs():
-    """A small run of ``python -m minigraph.fuzz``; the long one is for a machine with time."""
+    """A small run of ``minigraph fuzz``; the long one is for a machine with time."""
     tally = Tally()
     for index in range(700):
         findings = check_graph(*sample("pipeline", index), tally)

@@ -90,10 +90,10 @@ GOOD = {"first": np.ones(2, np.float32), "second": np.int32(3)}
     ({"second": None}, "input 'second' (i32[]) is missing"),
     ({"third": 1}, "'third' is not an input of two; its inputs are first, second"),
     ({"secon": 1}, "did you mean 'second'?"),
-    ({"first": np.ones(2)}, "input 'first' is f32[2], but an array float64[2] was given"),
+    ({"first": np.ones(2)}, "input 'first' is f32[2], but an array float64[2] was given: add .astype(np.float32)"),
     ({"first": np.ones(3, np.float32)}, "input 'first' is f32[2], but an array float32[3] was given"),
     ({"first": np.ones((1, 2), np.float32)}, "float32[1, 2]"),
-    ({"second": 3}, "input 'second' is i32[], but an array int64[] was given"),
+    ({"second": 3}, "input 'second' is i32[], but an array int64[] was given: add .astype(np.int32)"),
     ({"second": "three"}, "input 'second' is i32[]"),
     ({"first": [object(), object()]}, "input 'first' is f32[2]"),
 ])  # fmt: skip
@@ -102,6 +102,13 @@ def test_wrong_inputs_are_sentences(changes, sentence):
     with pytest.raises(RunError) as caught:
         run(TWO, **inputs)
     assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize("array", (np.float32(3), np.ones(2), np.array(None), np.array(1j)))
+def test_no_cast_is_proposed_that_loses_more_than_digits(array):
+    with pytest.raises(RunError) as caught:
+        run(TWO, first=GOOD["first"], second=array)
+    assert str(caught.value).endswith("was given")
 
 
 needs_c = pytest.mark.skipif(find_compiler() is None, reason="no C compiler")

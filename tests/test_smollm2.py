@@ -177,6 +177,10 @@ def test_generation_ends_in_time():
     weights = smollm2.tiny(seed=4)
     assert len(smollm2_ids([1, 2, 3], weights, max_new_tokens=5)) == 5
     assert smollm2_ids([1, 2, 3], weights, max_new_tokens=0) == []
+    for limit, said in ((5, "at the limit of 5 tokens"), (100, f"the cache has room for {weights.max_len} tokens")):
+        why: list[str] = []
+        smollm2_ids([1, 2, 3], weights, max_new_tokens=limit, on_cut=why.append)
+        assert len(why) == 1 and said in why[0]
     # 16 places: 3 tokens of the prompt, 13 written by decode, and the one that the last of these gives.
     full = smollm2_ids([1, 2, 3], weights, max_new_tokens=100)
     assert len(full) == 14

@@ -56,7 +56,7 @@ def parse_specs(specs: Iterable[str]) -> dict[str, Type]:
     for text in specs:
         name, equals, type = text.partition("=")
         if not equals or not name.strip().isidentifier():
-            raise TargetError(f"'{text}' is not NAME=TYPE, like x=f32[8,4]")
+            raise TargetError(f"'{text}' is not NAME=TYPE, like 'x=f32[8,4]'")
         if name.strip() in result:
             raise TargetError(f"'{name.strip()}' is given two types")
         result[name.strip()] = parse_at(text, type)
@@ -179,7 +179,7 @@ def arguments(target: str, function, specs: dict[str, Type]) -> tuple[tuple[Type
         elif parameter.default is parameter.empty:
             missing.append(name)
     if missing:
-        example = " ".join(f"{name}=f32[8,4]" for name in missing)
+        example = " ".join(f"'{name}=f32[8,4]'" for name in missing)  # in quotes: to a shell, brackets are a pattern
         raise TargetError(f"{target} needs the types of {', '.join(missing)}: add them to the command, like {example},"
                           f' or to the function, like {missing[0]}: "f32[8,4]"')
     bound = signature.bind_partial()

@@ -127,21 +127,22 @@ def load(path: str | Path | None = None, max_len: int = 512, packed: bool = Fals
 
 def generate(
     prompt: str, weights: smollm2.Weights, tokenizer: Tokenizer, *, system: str = SYSTEM, max_new_tokens: int = 128,
-    prefill: Callable | None = None, decode: Callable | None = None,
+    prefill: Callable | None = None, decode: Callable | None = None, on_cut: Callable[[str], object] = lambda why: None,
 ) -> Iterator[str]:  # fmt: skip
     """The model's answer to ``prompt``, as pieces of text, always taking the likeliest token.
 
     Ends with the answer, after ``max_new_tokens``, or when the cache is full. ``prefill(tokens, cache)`` and
     ``decode(token, position, cache)`` both return ``(logits, *new cache)``; a compiled graph may take the place of
-    the functions in ``smollm2``, which are the default. ModelError at once if the prompt does not fit.
+    the functions in ``smollm2``, which are the default. ``on_cut`` is given a sentence where a limit cut the answer
+    off. ModelError at once if the prompt does not fit.
     """
-    ids = generate_ids(tokenizer.chat(prompt, system), weights, tokenizer.end, max_new_tokens, prefill, decode)
+    ids = generate_ids(tokenizer.chat(prompt, system), weights, tokenizer.end, max_new_tokens, prefill, decode, on_cut)
     return tokenizer.stream(ids)
 
 
 def generate_ids(
     prompt: Sequence[int], weights: smollm2.Weights, end: Iterable[int] = (), max_new_tokens: int = 128,
-    prefill: Callable | None = None, decode: Callable | None = None,
+    prefill: Callable | None = None, decode: Callable | None = None, on_cut: Callable[[str], object] = lambda why: None,
 ) -> Iterator[int]:  # fmt: skip
     """The ids that follow those of ``prompt``, without the one of ``end`` that ends them. See ``generate``."""
     if not 1 <= len(prompt) <= weights.max_len:
@@ -159,8 +160,10 @@ def generate_ids(
             if token in end:
                 return
             yield token
-            if position + 1 == len(prompt) + max_new_tokens or position == weights.max_len:
-                return
+            if position == weights.max_len:
+                return on_cut(f"the answer stops here, because the cache has room for {weights.max_len} tokens")
+            if position + 1 == len(prompt) + max_new_tokens:
+                return on_cut(f"the answer stops here, at the limit of {max_new_tokens} tokens")
             logits, *cache = decode(np.array(token, np.int32), np.array(position, np.int32), tuple(cache))
 
     return run()

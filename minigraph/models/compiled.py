@@ -108,18 +108,19 @@ def token_by_token(decode: Callable) -> Callable:
 def generate(
     prompt: str, tokens: int = 128, plain: bool = False, fast: tuple[str, ...] = (),
     on_optimized: Callable[[Optimized], None] = lambda optimized: None, backend: str = "", threads: int = 1,
+    on_cut: Callable[[str], object] = lambda why: None,
 ) -> Iterator[str]:  # fmt: skip
     """The answer to a chat prompt as pieces of text, through the optimized graphs (``plain``: through NumPy alone).
 
     ``backend`` c decodes from the file's own packed weights in generated code; reference in float32, a NumPy call a
     node. By default c where there is a C compiler. ``on_optimized`` is given the optimized decode graph before the
-    first token. Raises ModelError.
+    first token, ``on_cut`` a sentence where a limit cut the answer off. Raises ModelError.
     """
     backend = backend or ("c" if find_compiler() else "reference")
     packed = backend == "c" and not plain
     weights, tokenizer = chat.load(packed=packed)
     if plain:
-        yield from chat.generate(prompt, weights, tokenizer, max_new_tokens=tokens)
+        yield from chat.generate(prompt, weights, tokenizer, max_new_tokens=tokens, on_cut=on_cut)
         return
     length = len(tokenizer.chat(prompt))
     if length > weights.max_len:
@@ -132,4 +133,4 @@ def generate(
     else:
         decode = as_function(optimized.graph, backend)
         prefill = as_function(optimize(prefill_graph(weights, length), fast).graph, backend)
-    yield from chat.generate(prompt, weights, tokenizer, max_new_tokens=tokens, prefill=prefill, decode=decode)
+    yield from chat.generate(prompt, weights, tokenizer, max_new_tokens=tokens, prefill=prefill, decode=decode, on_cut=on_cut)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -164,12 +164,17 @@ def predict(question: str, answer=None, actual: Callable | None = None) -> None:
     print(f"{question}\nYou predicted {answer!r}." + (f" It is {value!r}." if actual else ""))
 
 
+def none_of(what: str, name: str, known: Iterable[str]) -> LearnerError:
+    """The error for somebody who named none of those that can be refuted."""
+    return LearnerError(f"'{name}' is none of the {what}. {nearest(name, known) or 'They are ' + ', '.join(known) + '.'}")
+
+
 @np.errstate(all="ignore")
 def refute(wrong: Callable, graph: Graph | str, most: int = 6) -> Report:
     """Is ``graph`` one on which the wrong pass goes wrong? At most ``most`` nodes; text or a Graph."""
     name = getattr(wrong, "__name__", "it")
     if name not in REFUTATIONS:
-        raise LearnerError(f"'{name}' is none of the wrong passes. {nearest(name, REFUTATIONS)}".strip())
+        raise none_of("wrong passes", name, REFUTATIONS)
     try:
         graph = parse(graph) if isinstance(graph, str) else graph
     except MinigraphError as error:
@@ -208,7 +213,7 @@ def refute_trace(function: Callable, **inputs) -> Report:
     """Do the function and the graph that was traced on an example differ on these inputs? Arrays or lists of numbers."""
     name = getattr(function, "__name__", "it")
     if name not in BAKED:
-        raise LearnerError(f"'{name}' is none of the traced functions. {nearest(name, BAKED)}".strip())
+        raise none_of("traced functions", name, BAKED)
     one = BAKED[name]
     try:
         arrays = {node.name: np.asarray(inputs.pop(node.name), DTYPES[node.type.dtype]) for node in one.graph.inputs}
@@ -237,7 +242,7 @@ def refute_benchmark(wrong: Callable, first: Graph | str, second: Graph | str, m
     """Does the wrong benchmark call one of the graphs the faster one, which in truth takes at least twice as long?"""
     name = getattr(wrong, "__name__", "it")
     if name not in BENCHMARKS:
-        raise LearnerError(f"'{name}' is none of the wrong benchmarks. {nearest(name, BENCHMARKS)}".strip())
+        raise none_of("wrong benchmarks", name, BENCHMARKS)
     one = BENCHMARKS[name]
     try:
         graphs = tuple(parse(graph) if isinstance(graph, str) else graph for graph in (first, second))

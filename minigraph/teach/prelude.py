@@ -1,4 +1,8 @@
-"""What an exercise starts with: ``from minigraph.teach.prelude import *``."""
+"""What an exercise starts with: ``from minigraph.teach.prelude import *``.
+
+Graphs and running them are from ``minigraph``; check, hint, solution, predict, refute, progress and use_mine from
+``minigraph.teach``; np and nx are NumPy and networkx.
+"""
 
 import networkx as nx
 import numpy as np
