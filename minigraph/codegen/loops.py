@@ -214,6 +214,25 @@ def accumulate(
     return ["{", *indent(lines), "}"]
 
 
+def join_lanes(
+    writer: Writer, op: str, dtype: str, text: str, arrays: list[str], width: int, join: Callable[[str, str], str],
+) -> list[str]:  # fmt: skip
+    """``text`` made of the lanes in the first of ``arrays``: by a helper, which takes them all, where there is one for so
+    many lanes, or one after the other."""
+    kind, helper = writer.dialect.type(dtype), lanes_helper(writer, op, dtype, width)
+    if helper is not None:
+        writer.helpers.add(helper)
+        return [f"const {kind} {text} = {helper}({', '.join(arrays)});"]
+    return [f"{kind} {text} = {arrays[0]}[0];",
+            f"for (int lane = 1; lane < {width}; lane++) {text} = {join(text, f'{arrays[0]}[lane]')};"]
+
+
+def lanes_helper(writer: Writer, op: str, dtype: str, width: int) -> str | None:
+    """The helper that joins so many lanes by ``op``, where there is one."""
+    helper = f"join_{op}_{dtype}"
+    return helper if width == JOINED and helper in writer.dialect.helpers else None
+
+
 def blocks(elements: int) -> int:
     return max(1, -(-elements // BLOCK))
 

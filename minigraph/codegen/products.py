@@ -15,7 +15,7 @@ from ..fusion import PRODUCTS
 from ..plan import Launch, Plan
 from ..types import DTYPES
 from .kernel import Kernel, Operand, Writer, element, indent
-from .loops import FREE, JOINED, PARALLEL, Body, accumulate, around, row_names, split
+from .loops import FREE, PARALLEL, Body, accumulate, around, join_lanes, row_names, split
 
 TILE = 4096  # results summed side by side: the sums stay in the first-level cache
 LANES = 128  # bytes of partial sums of a dot product: two vector registers, so that one need not wait for itself
@@ -165,20 +165,11 @@ class Skeleton:
                       f"  for (int lane = 0; lane < {width}; lane++) {step}", "}"]
         if whole < depth:
             lines.append(f"for (long k = {whole}; k < {depth}; k++) {rest}")
-        lines += [*self.joined(lanes, width), *self.epilogue(self.sum)]
+        lines += [*join_lanes(self.writer, "add", self.dtype, self.sum, [lanes], width, self.plus), *self.epilogue(self.sum)]
         if not self.inner:
             return lines
         head = [PARALLEL] * self.shared
         return [*head, f"for (long {self.column} = 0; {self.column} < {self.width}; {self.column}++) {{", *indent(lines), "}"]
-
-    def joined(self, lanes: str, width: int) -> list[str]:
-        """The sum of the lanes."""
-        join = f"join_add_{self.dtype}"
-        if width == JOINED and join in self.writer.dialect.helpers:
-            self.writer.helpers.add(join)
-            return [f"const {self.type} {self.sum} = {join}({lanes});"]
-        return [f"{self.type} {self.sum} = {lanes}[0];",
-                f"for (int lane = 1; lane < {width}; lane++) {self.sum} = {self.plus(self.sum, f'{lanes}[lane]')};"]
 
     def side_by_side(self) -> list[str]:
         """A tile of results at once: each row of weights is scaled by its activation and added to the sums."""

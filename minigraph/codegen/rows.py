@@ -20,7 +20,7 @@ from ..ops import OPS
 from ..plan import Launch, Plan
 from ..types import DTYPES
 from .kernel import Kernel, Writer, element, indent
-from .loops import BLOCK, FREE, JOINED, PARALLEL, WORTH_THREADS, Body, around, loop_names, split
+from .loops import BLOCK, FREE, PARALLEL, WORTH_THREADS, Body, around, join_lanes, lanes_helper, loop_names, split
 
 CHEAP = 4  # up to this cost an element is computed again rather than kept
 SCRATCH = 40 * 1024  # bytes: of the 48 KB that a CUDA block may share the threads' parts take some; a first-level cache holds it
@@ -93,8 +93,7 @@ def row_kernel(plan: Plan, launch: Launch, dialect: Dialect, threads: int = 1, p
     space, axes = cluster.space, cluster.axes
     kept = without(range(len(space)), axes)
     body = Body(writer, dict(cluster.at), len(space), launch.nodes)
-    walks = Walks(plan, launch)
-    result = writer.result() if walks.last in walks.wide else spread(writer.result(), kept, len(space))
+    result = spread(writer.result(), dict(cluster.at)[launch.name], len(space))
     strides = [one.strides for one in body.operands] + [result]
     outer, inner = (merge_axes(tuple(space[a] for a in group), tuple(tuple(s[a] for a in group) for s in strides))
                     for group in (kept, axes))
@@ -103,7 +102,7 @@ def row_kernel(plan: Plan, launch: Launch, dialect: Dialect, threads: int = 1, p
     body.index(rows, outer)
     body.index(columns, inner)
     skeleton = CudaRows if dialect.name == "cuda" else CStrips if side_by_side(outer, inner) else CRows
-    walks = Walks(plan, launch, room=0) if skeleton is CStrips else walks
+    walks = Walks(plan, launch, room=0 if skeleton is CStrips else SCRATCH)
     return skeleton(writer, body, walks, rows, columns, outer, inner).kernel(f"reduce_{launch.name}", threads)
 
 
@@ -214,8 +213,12 @@ class CRows:
             return head + self.loop(lines + joins, not floats) + after
         return self.in_lanes(names, lines, operands, width) + after
 
+    def joins(self, name: str) -> str:
+        """The operation that joins two results of a reduction."""
+        return JOIN[self.writer.plan.nodes[name].op]
+
     def join(self, name: str, a: str, b: str) -> str:
-        return self.writer.combine(JOIN[self.writer.plan.nodes[name].op], a, b, self.writer.dtype(name))
+        return self.writer.combine(self.joins(name), a, b, self.writer.dtype(name))
 
     def loop(self, lines: list[str], free: bool) -> list[str]:
         return around(self.columns, self.lengths, lines, innermost=FREE if free else "")
@@ -242,24 +245,16 @@ class CRows:
         inner = around(self.columns[:-1], self.lengths[:-1], inner)
         tail = []
         for name, text in names.items():
-            first, join = lanes[name][0], self.join_lanes(name)
-            if width == JOINED and join in self.writer.dialect.helpers:
-                self.writer.helpers.add(join)
-                tail.append(f"const {first.type} {text} = {join}({', '.join(one.name for one in lanes[name])});")
-                continue
-            tail += [f"{first.type} {text} = {first.name}[0];",
-                     f"for (int {lane} = 1; {lane} < {width}; {lane}++) {text} = {first.join(text, f'{first.name}[{lane}]')};"]
+            arrays = [one.name for one in lanes[name]]
+            tail += join_lanes(self.writer, self.joins(name), self.writer.dtype(name), text, arrays, width, lanes[name][0].join)
         return head + inner + tail
-
-    def join_lanes(self, name: str) -> str:
-        return f"join_{JOIN[self.writer.plan.nodes[name].op]}_{self.writer.dtype(name)}"
 
     def lanes(self, name: str, text: str, operand: str, width: int) -> list[Lanes]:
         """The arrays of partial results of a reduction. The largest element of floats has two: with NaN looked for in
         integers the comparison need not mind it, which is twice as fast."""
         compare = {"max": "larger_f32", "min": "smaller_f32"}.get(self.writer.plan.nodes[name].op)
         array = self.writer.name(text + "_lanes")
-        if width != JOINED or compare is None or self.join_lanes(name) not in self.writer.dialect.helpers:
+        if compare is None or lanes_helper(self.writer, self.joins(name), self.writer.dtype(name), width) is None:
             return [Lanes(array, self.writer.type(name), self.start(name), operand, lambda a, b: self.join(name, a, b))]
         self.writer.helpers |= {compare, "magnitude_f32"}
         return [Lanes(array, self.writer.type(name), self.start(name), operand, lambda a, b: f"{compare}({a}, {b})"),

@@ -60,6 +60,11 @@ def layout(rows: int, columns: int, row: int, column: int) -> tuple[bool, int] |
     return None
 
 
+def shape_of_product(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of NumPy's ``a @ b``."""
+    return *broadcast(a[:-2], b[:-2]), *a[-2:-1], *(b[-1:] if len(b) > 1 else ())
+
+
 def gemms(a_shape, a_strides, b_shape, b_strides, c_strides=None) -> list[Gemm] | None:
     """The calls for NumPy's ``a @ b`` of these shapes and strides (in elements), into a result whose rows are contiguous:
     of these strides, or else C-contiguous.
@@ -68,7 +73,7 @@ def gemms(a_shape, a_strides, b_shape, b_strides, c_strides=None) -> list[Gemm] 
     with the others, is a loop of calls.
     """
     if c_strides is None:
-        c_strides = row_major((*broadcast(a_shape[:-2], b_shape[:-2]), *a_shape[-2:-1], *(b_shape[-1:] if len(b_shape) > 1 else ())))
+        c_strides = row_major(shape_of_product(a_shape, b_shape))
     if len(a_shape) == 1:
         a_shape, a_strides, c_strides = (1, *a_shape), (0, *a_strides), (*c_strides[:-1], 0, *c_strides[-1:])
     if len(b_shape) == 1:
@@ -114,8 +119,7 @@ class Products:
     def matmul(self, a, b, out=None):
         """``a @ b``; the rows of ``out`` are contiguous, and it overlaps neither of them."""
         if out is None:
-            batch = broadcast(a.shape[:-2], b.shape[:-2])
-            out = self.cupy.empty((*batch, *a.shape[-2:-1], *(b.shape[-1:] if len(b.shape) > 1 else ())), a.dtype)
+            out = self.cupy.empty(shape_of_product(a.shape, b.shape), a.dtype)
         if out.size == 0:
             return out
         if a.shape[-1] == 0:

@@ -13,7 +13,7 @@ from ..ir import Graph, Node
 from ..ops import Attrs, infer, row
 from ..rebuild import Env, Result, Rewrite, rebuild
 from ..types import Const
-from .weights import check_choice, check_least, weights
+from .weights import check_choice, weights
 
 
 def emit(env: Env, name: str, op: str, *inputs: Node, **attrs) -> Node:
@@ -41,11 +41,10 @@ def quantize_weights(graph: Graph, format: str = "q4_1x16", least: int = 4096) -
     expanded weights: see ``fuse_dequantize``. A matrix that is not whole blocks or not finite stays. Raises GraphError.
     """
     check_choice("format", format, ("i8", *FORMATS))
-    check_least(least)
-    found = weights(graph)
+    found = weights(graph, least)
 
     def visit(node: Node, env: Env) -> Rewrite | None:
-        if node.name not in found or node.op != "const" or node.type.size < max(least, 1):
+        if node.name not in found or node.op != "const":
             return None
         array, axis = node.value.array, found[node.name]
         if not np.isfinite(array).all():

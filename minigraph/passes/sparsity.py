@@ -16,7 +16,7 @@ from ..ir import Graph, Node
 from ..rebuild import Env, Result, Rewrite, rebuild
 from ..sparse import GROUP, KEPT, TILE, WORD, compress_24, compress_blocks, is_24
 from .quantize import constant, emit
-from .weights import Side, check_choice, check_least, sides, untransposed, weights
+from .weights import Side, check_choice, sides, untransposed, weights
 
 PAYS = 0.75  # blocks that are left from which on the dense product is as quick
 
@@ -66,13 +66,12 @@ def prune(graph: Graph, pattern: str = "2:4", keep: float = 0.5, least: int = 40
     divide, stay as they are. The weights stay dense: see ``compress``. Raises GraphError.
     """
     check_choice("pattern", pattern, PATTERNS)
-    check_least(least)
     if not isinstance(keep, Real) or not 0 <= keep <= 1:
         raise GraphError(f"keep is a share from 0 to 1, not {keep!r}")
-    found = weights(graph)
+    found = weights(graph, least)
 
     def visit(node: Node, env: Env) -> Rewrite | None:
-        if node.name not in found or node.op != "const" or node.type.size < max(least, 1):
+        if node.name not in found or node.op != "const":
             return None
         rows = node.value.array if found[node.name] else node.value.array.T
         mask = PATTERNS[pattern](rows, keep)

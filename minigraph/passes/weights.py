@@ -28,18 +28,20 @@ def check_least(least: object) -> None:
         raise GraphError(f"least is a number of elements, not {least!r}", hint="the default is 4096; 1 takes every weight")
 
 
-def weights(graph: Graph) -> dict[str, int]:
+def weights(graph: Graph, least: float = 1) -> dict[str, int]:
     """Each constant f32 matrix that a matmul reads, with the axis along which every such matmul sums.
 
-    Left out are outputs, and those that one product sums along rows and another along columns.
+    Left out are outputs, those that one product sums along rows and another along columns, and those of fewer than
+    ``least`` elements or of none. Raises GraphError where ``least`` is no number.
     """
+    check_least(least)
     nodes, found = defs(graph), {}
     for node in graph.nodes:
         if node.op != "matmul":
             continue
         for name, (flag, axis) in zip(node.inputs, SIDES):
             one = nodes[name]
-            if one.op == "const" and one.type.dtype == "f32" and len(one.type.shape) == 2:
+            if one.op == "const" and one.type.dtype == "f32" and len(one.type.shape) == 2 and one.type.size >= max(least, 1):
                 found.setdefault(name, set()).add(axis ^ getattr(node.value, flag))
     outputs = {value for _, value in graph.outputs}
     return {name: axes.pop() for name, axes in found.items() if len(axes) == 1 and name not in outputs}
