@@ -22,6 +22,11 @@ class Access(NamedTuple):
         """Row-major without gaps, from the start of the buffer."""
         return self.offset == 0 and self.strides == row_major(self.shape)
 
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The strides of the loops over it; see ``squeeze``."""
+        return tuple(stride for dim, stride in zip(self.shape, self.strides) if dim != 1)
+
 
 def squeeze(shape: tuple[int, ...]) -> tuple[int, ...]:
     """The loops over a shape: its axes without those of length 1."""

@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 
+from minigraph.access import squeeze
 from minigraph.codegen.rows import Walks
 from minigraph.dialect import CUDA
 from minigraph.fusible_graphs import fusible_graph
@@ -19,7 +20,7 @@ from minigraph.teach.api import check, refute
 from minigraph.teach.exercises.ch09 import (
     REFUTATIONS, ROWS, fuse_by_shape, merge, online_softmax, rows_in_chunks, tile_cases, tiled_attention, walks,
 )  # fmt: skip
-from minigraph.teach.judge_axes import largest, mixed_up, reduced_axes, reduces, squeezed
+from minigraph.teach.judge_axes import largest, mixed_up, reduced_axes, reduces
 from minigraph.teach.sources import source
 from minigraph.teach.streams import KEPT, one_at_a_time, with_little_memory
 from minigraph.text import parse
@@ -154,7 +155,7 @@ def can_be_one_launch(graph, group):
     nodes, shape = defs(graph), graph[group[-1]].type.shape
     sums = {name for name in group if reduces(nodes[name])}
     space = largest([nodes[name] for name in group], nodes)
-    wide = {name for name, node in nodes.items() if squeezed(node.type.shape) == squeezed(space)}
+    wide = {name for name, node in nodes.items() if squeeze(node.type.shape) == squeeze(space)}
     wide &= {*group, *(nodes[name].inputs[0] for name in sums)}
     needs = {index: set() for index in np.ndindex(shape)}
     for index, found in needs.items():
@@ -191,7 +192,7 @@ def random_lines(draw):
         return None
     nodes = defs(graph)
     pairs = [(node.type.shape, nodes[node.inputs[0]].type.shape) for node in graph.nodes if reduces(node)]
-    return None if any(squeezed(one) == squeezed(other) for one, other in pairs) else graph  # no sums of one element
+    return None if any(squeeze(one) == squeeze(other) for one, other in pairs) else graph  # no sums of one element
 
 
 def test_a_group_is_refuted_where_counting_its_elements_refutes_it():

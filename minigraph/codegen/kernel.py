@@ -125,10 +125,8 @@ class Writer:
 
     def operand(self, value: str, at: tuple[int, ...], rank: int) -> Operand:
         """How a value is read in a space of ``rank`` loops when its axes (those not of length 1) run along ``at``."""
-        access = self.plan.access[value]
         strides = [0] * rank
-        own = (stride for dim, stride in zip(access.shape, access.strides) if dim != 1)
-        for loop, stride in zip(at, own):
+        for loop, stride in zip(at, self.plan.access[value].steps):
             strides[loop] += stride
         return Operand(value, tuple(strides))
 
@@ -136,8 +134,7 @@ class Writer:
         """The strides of the result along the loops over it: its axes that are not of length 1."""
         if self.launch.kind == "copy":
             return row_major(self.launch.cluster.space)  # the loops are those of the operand
-        access = self.plan.access[self.launch.name]
-        return tuple(stride for dim, stride in zip(access.shape, access.strides) if dim != 1)
+        return self.plan.access[self.launch.name].steps
 
     def finish(self, label: str, lines: Iterable[str], output: str, **facts) -> Kernel:
         """The kernel around these lines; ``output`` is the name of its last parameter."""

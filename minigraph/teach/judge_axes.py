@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from ..access import squeeze
 from ..fusion import fuse
 from ..ir import Graph, Node, defs, users
 from ..ops import OPS, Kind, normal_axes
@@ -42,7 +43,7 @@ def mixed_up(graph: Graph, group: tuple[str, ...]) -> tuple[str, str] | None:
                 return operand, (f"is {number_each(at[operand], space)}, and {name} reads it as"
                                  f" {number_each(wanted, space)}: {OTHERS}")
         axes = axes_of(nodes[name], reads)
-        if axes and (reads_sums or squeezed(nodes[nodes[name].inputs[0]].type.shape) == squeezed(space)):
+        if axes and (reads_sums or squeeze(nodes[nodes[name].inputs[0]].type.shape) == squeeze(space)):
             reduced[name] = axes  # a short value made of no sum can be reduced anew in every row
             first = next(iter(reduced))
             if axes != reduced[first]:
@@ -64,7 +65,7 @@ def loops_of(node: Node, nodes: dict[str, Node], at: dict[str, Loops], space: Sh
         return straight(space, space)
     if not reduces(node):
         return next((aligned(node.type.shape, at[name], nodes[name].type.shape) for name in node.inputs
-                     if squeezed(nodes[name].type.shape) == squeezed(node.type.shape) and name in at), None)
+                     if squeeze(nodes[name].type.shape) == squeeze(node.type.shape) and name in at), None)
     operand = nodes[node.inputs[0]]
     own = at.get(operand.name, straight(operand.type.shape, space))
     if own is None or node.type.shape == operand.type.shape:
@@ -125,10 +126,6 @@ def reduced_axes(node: Node, rank: int) -> tuple[int, ...]:
     return normal_axes(axis if isinstance(axis, tuple) else (axis,), rank)
 
 
-def squeezed(shape: Shape) -> Shape:
-    return tuple(dim for dim in shape if dim != 1)
-
-
 def reduces(node: Node) -> bool:
     return OPS[node.op].kind is Kind.REDUCTION
 
@@ -167,19 +164,19 @@ class Harmless:
         self.refused = [(name, home[readers[name][0]], launches.refused[name]) for name in apart]
 
     def shape_before(self, node: Node) -> Shape:
-        return squeezed(self.nodes[node.inputs[0]].type.shape)
+        return squeeze(self.nodes[node.inputs[0]].type.shape)
 
     def has_no_reduction(self) -> bool:
         return not self.reductions
 
     def adds_nothing_up(self) -> bool:
-        return all(squeezed(node.type.shape) == self.shape_before(node) for node in self.reductions)
+        return all(squeeze(node.type.shape) == self.shape_before(node) for node in self.reductions)
 
     def has_no_square(self) -> bool:
         return not any(len(node.type.shape) == 2 and len(set(node.type.shape)) == 1 for node in self.graph.nodes)
 
     def reduces_all(self) -> bool:
-        return all(squeezed(node.type.shape) == () for node in self.reductions)
+        return all(squeeze(node.type.shape) == () for node in self.reductions)
 
     def returns_it(self) -> bool:
         outputs = {value for _, value in self.graph.outputs}
@@ -191,7 +188,7 @@ class Harmless:
         while todo:
             name = todo.pop()
             for reader in readers[name]:
-                if len(squeezed(self.nodes[reader].type.shape)) > len(squeezed(self.nodes[name].type.shape)):
+                if len(squeeze(self.nodes[reader].type.shape)) > len(squeeze(self.nodes[name].type.shape)):
                     return False
             todo += readers[name]
         return True
